@@ -1,0 +1,1 @@
+//! Tests only: everything is in `it`.
