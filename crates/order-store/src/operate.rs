@@ -1,0 +1,103 @@
+//! Operations of people and jobs on an order: ship, complete, cancel.
+
+use order_fsm::{Decision, OrderEvent, OrderId, Refusal, Transition, decide};
+
+use crate::conn::{Tx, fetch_all};
+use crate::error::{Error, doing};
+use crate::orders::{self, Order};
+use crate::store::Store;
+use crate::transitions::{self, Advanced, NewTransition};
+use crate::ts::Ts;
+use crate::{Source, sql};
+
+/// What is to be done to an order.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// To which order.
+    pub order_id: OrderId,
+    /// What: any event but a payment.
+    pub event: OrderEvent,
+    /// Which way it came in.
+    pub source: Source,
+    /// Who does it.
+    pub actor: String,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What came of it, with the order as it now is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operated {
+    /// The order took the step.
+    Applied(Order),
+    /// It was there before.
+    AlreadyThere(Order),
+    /// The step is not legal.
+    Refused(Order, Refusal),
+    /// Money of this order waits for a person or for its order: it is not cancelled.
+    MoneyHeld(Order),
+    /// There is no such order.
+    Missing,
+}
+
+impl Store {
+    /// Does an operation: locks the order, then looks and updates in new statements. A guard in a
+    /// sub-select of an update that waits for a lock would not be evaluated again.
+    pub async fn operate(&self, operation: Operation) -> Result<Operated, Error> {
+        self.write(move |tx| {
+            let operation = operation.clone();
+            Box::pin(async move { operate(tx, &operation).await })
+        })
+        .await
+    }
+}
+
+async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> {
+    let id = operation.order_id.as_str();
+    let Some(mut order) = orders::lock(tx, &[id]).await?.pop() else {
+        return Ok(Operated::Missing);
+    };
+    let step = match decide(order.status, operation.event) {
+        Decision::Advance(step) => step,
+        Decision::AlreadyThere => return Ok(Operated::AlreadyThere(order)),
+        Decision::Refused(refusal) => return Ok(Operated::Refused(order, refusal)),
+    };
+    if operation.event == OrderEvent::Cancel && money_held(tx, id).await? {
+        return Ok(Operated::MoneyHeld(order));
+    }
+    let advanced = advance(tx, id, step).await?;
+    let transition = NewTransition {
+        source: operation.source,
+        actor: &operation.actor,
+        reason: operation.reason.as_deref(),
+        ..NewTransition::step(operation.event, &advanced)
+    };
+    transitions::insert(tx, &[transition]).await?;
+    order.status = step.to;
+    order.version = advanced.version;
+    let Ts(updated_at) = advanced.updated_at;
+    order.updated_at = updated_at;
+    Ok(Operated::Applied(order))
+}
+
+async fn money_held(tx: &mut Tx, order_id: &str) -> Result<bool, Error> {
+    let rows = fetch_all!(tx.conn(), (i64,), sql::MONEY_HELD, order_id)
+        .map_err(doing("looking for money of an order"))?;
+    Ok(rows.first().is_none_or(|row| row.0 != 0))
+}
+
+async fn advance(tx: &mut Tx, order_id: &str, step: Transition) -> Result<Advanced, Error> {
+    let now = tx.now();
+    let rows = fetch_all!(
+        tx.conn(),
+        Advanced,
+        sql::ORDER_ADVANCE,
+        order_id,
+        step.from.as_str(),
+        step.to.as_str(),
+        now,
+    )
+    .map_err(doing("advancing an order"))?;
+    // Under the lock the guard can't fail.
+    rows.into_iter().next().ok_or(Error::Raced("advancing a locked order"))
+}

@@ -1,0 +1,224 @@
+//! The statements of the audit: each returns what breaks an invariant, as (id, detail).
+
+use crate::conn::Sql;
+
+/// Version, number of transitions and highest transition differ.
+pub(crate) const A1_COUNT: Sql = Sql::both(
+    "
+    SELECT o.order_id, 'version ' || o.version || ', ' || coalesce(t.n, 0)
+           || ' transitions, the highest is ' || coalesce(t.top, 0)
+      FROM orders AS o
+      LEFT JOIN (SELECT order_id, count(*) AS n, max(version) AS top
+                   FROM transitions GROUP BY order_id) AS t ON t.order_id = o.order_id
+     WHERE coalesce(t.n, 0) <> o.version OR coalesce(t.top, 0) <> o.version
+     ORDER BY o.order_id",
+);
+
+/// History without an order.
+pub(crate) const A1_ORPHAN: Sql = Sql::both(
+    "
+    SELECT t.order_id, 'transition ' || t.version || ' without an order'
+      FROM transitions AS t
+      LEFT JOIN orders AS o ON o.order_id = t.order_id
+     WHERE o.order_id IS NULL
+     ORDER BY t.order_id, t.version",
+);
+
+/// A step that doesn't start where the one before ended.
+pub(crate) const A1_CHAIN: Sql = Sql::both(
+    "
+    SELECT t.order_id, 'transition ' || t.version || ' starts at ' || coalesce(t.from_status, 'nothing')
+           || ', the one before ends at ' || coalesce(p.to_status, 'nothing')
+      FROM transitions AS t
+      LEFT JOIN transitions AS p ON p.order_id = t.order_id AND p.version = t.version - 1
+     WHERE t.version > 1
+       AND (p.order_id IS NULL OR t.from_status IS NULL OR p.to_status <> t.from_status)
+     ORDER BY t.order_id, t.version",
+);
+
+/// The last step doesn't end at the status.
+pub(crate) const A1_LAST: Sql = Sql::both(
+    "
+    SELECT o.order_id, 'status ' || o.status || ', the last transition ends at ' || t.to_status
+      FROM orders AS o
+      JOIN transitions AS t ON t.order_id = o.order_id AND t.version = o.version
+     WHERE t.to_status <> o.status
+     ORDER BY o.order_id",
+);
+
+/// The different steps there are, to be held against the allow-list.
+pub(crate) const STEPS: Sql = Sql::both(
+    "
+    SELECT CASE WHEN version = 1 THEN CAST(1 AS bigint) ELSE CAST(0 AS bigint) END AS first,
+           coalesce(from_status, '') AS from_status, event, to_status
+      FROM transitions
+     GROUP BY 1, 2, 3, 4
+     ORDER BY 1, 2, 3, 4",
+);
+
+/// Where an illegal step was taken.
+pub(crate) const STEP_TAKEN: Sql = Sql::both(
+    "
+    SELECT order_id, 'transition ' || version || ': ' || coalesce(from_status, 'nothing')
+           || ' to ' || to_status || ' by ' || event
+      FROM transitions
+     WHERE CASE WHEN version = 1 THEN 1 ELSE 0 END = $1
+       AND coalesce(from_status, '') = $2 AND event = $3 AND to_status = $4
+     ORDER BY order_id, version",
+);
+
+/// Paid without exactly one applied success equal to `paid_by`, or the other way round.
+pub(crate) const A2: Sql = Sql {
+    postgres: "
+        SELECT o.order_id, 'status ' || o.status || ', paid by '
+               || coalesce(o.paid_provider || '/' || o.paid_transaction_id, 'nothing') || ', '
+               || coalesce(a.n, 0) || ' applied payments'
+               || coalesce(', the first is ' || a.provider || '/' || a.transaction_id, '')
+          FROM orders AS o
+          LEFT JOIN (SELECT order_id, count(*) AS n, min(provider) AS provider,
+                            min(transaction_id) AS transaction_id
+                       FROM payments
+                      WHERE verdict = 'APPLIED' AND kind = 'succeeded'
+                      GROUP BY order_id) AS a ON a.order_id = o.order_id
+         WHERE CASE WHEN o.status IN ('PAID', 'SHIPPED', 'DONE')
+                    THEN a.n IS DISTINCT FROM 1
+                         OR a.provider IS DISTINCT FROM o.paid_provider
+                         OR a.transaction_id IS DISTINCT FROM o.paid_transaction_id
+                    ELSE a.n IS NOT NULL OR o.paid_provider IS NOT NULL END
+         ORDER BY o.order_id",
+    sqlite: "
+        SELECT o.order_id, 'status ' || o.status || ', paid by '
+               || coalesce(o.paid_provider || '/' || o.paid_transaction_id, 'nothing') || ', '
+               || coalesce(a.n, 0) || ' applied payments'
+               || coalesce(', the first is ' || a.provider || '/' || a.transaction_id, '')
+          FROM orders AS o
+          LEFT JOIN (SELECT order_id, count(*) AS n, min(provider) AS provider,
+                            min(transaction_id) AS transaction_id
+                       FROM payments
+                      WHERE verdict = 'APPLIED' AND kind = 'succeeded'
+                      GROUP BY order_id) AS a ON a.order_id = o.order_id
+         WHERE CASE WHEN o.status IN ('PAID', 'SHIPPED', 'DONE')
+                    THEN a.n IS NOT 1
+                         OR a.provider IS NOT o.paid_provider
+                         OR a.transaction_id IS NOT o.paid_transaction_id
+                    ELSE a.n IS NOT NULL OR o.paid_provider IS NOT NULL END
+         ORDER BY o.order_id",
+};
+
+/// The step to PAID names another payment than the order.
+pub(crate) const A2_STEP: Sql = Sql {
+    postgres: "
+        SELECT o.order_id, 'transition ' || t.version || ' was paid by '
+               || coalesce(t.provider || '/' || t.transaction_id, 'nothing')
+          FROM orders AS o
+          JOIN transitions AS t ON t.order_id = o.order_id AND t.event = 'pay'
+         WHERE t.provider IS DISTINCT FROM o.paid_provider
+            OR t.transaction_id IS DISTINCT FROM o.paid_transaction_id
+         ORDER BY o.order_id",
+    sqlite: "
+        SELECT o.order_id, 'transition ' || t.version || ' was paid by '
+               || coalesce(t.provider || '/' || t.transaction_id, 'nothing')
+          FROM orders AS o
+          JOIN transitions AS t ON t.order_id = o.order_id AND t.event = 'pay'
+         WHERE t.provider IS NOT o.paid_provider
+            OR t.transaction_id IS NOT o.paid_transaction_id
+         ORDER BY o.order_id",
+};
+
+/// An applied payment without an order that it paid.
+pub(crate) const A3: Sql = Sql::both(
+    "
+    SELECT p.provider || '/' || p.transaction_id || '/' || p.kind,
+           'applied to ' || p.order_id || ', which is ' || coalesce(o.status, 'not there')
+      FROM payments AS p
+      LEFT JOIN orders AS o ON o.order_id = p.order_id
+     WHERE p.verdict = 'APPLIED'
+       AND (p.kind <> 'succeeded' OR o.order_id IS NULL
+            OR o.status NOT IN ('PAID', 'SHIPPED', 'DONE')
+            OR coalesce(o.paid_provider, '') <> p.provider
+            OR coalesce(o.paid_transaction_id, '') <> p.transaction_id)
+     ORDER BY p.provider, p.transaction_id, p.kind",
+);
+
+/// A verdict that demands an exception without one.
+pub(crate) const A4: Sql = Sql::both(
+    "
+    SELECT p.provider || '/' || p.transaction_id || '/' || p.kind,
+           p.verdict || ' for ' || p.order_id || ' without an exception'
+      FROM payments AS p
+     WHERE p.verdict IN ('REVERSED', 'SECOND_PAYMENT', 'PAID_AFTER_CANCEL', 'CURRENCY_MISMATCH',
+                         'AMOUNT_MISMATCH')
+       AND NOT EXISTS (SELECT 1
+                         FROM payment_exceptions AS e
+                        WHERE e.verdict = p.verdict
+                          AND e.provider = p.provider
+                          AND e.transaction_id = p.transaction_id
+                          AND e.kind = p.kind
+                          AND e.order_id = p.order_id
+                          AND e.amount = p.amount
+                          AND e.currency = p.currency)
+     ORDER BY p.provider, p.transaction_id, p.kind",
+);
+
+/// A payment that waits though its order is there. `$1`: received before.
+pub(crate) const A5: Sql = Sql::both(
+    "
+    SELECT p.provider || '/' || p.transaction_id || '/' || p.kind,
+           'waits for ' || p.order_id || ', which exists'
+      FROM payments AS p
+      JOIN orders AS o ON o.order_id = p.order_id
+     WHERE p.verdict = 'WAITING_FOR_ORDER'
+       AND p.received_at < $1
+       AND NOT EXISTS (SELECT 1
+                         FROM payment_exceptions AS e
+                        WHERE e.order_id = p.order_id
+                          AND e.verdict = 'WAITING_FOR_ORDER'
+                          AND e.provider = p.provider
+                          AND e.transaction_id = p.transaction_id
+                          AND e.kind = p.kind
+                          AND e.state = 'closed'
+                          AND e.resolution <> 'settled')
+     ORDER BY p.provider, p.transaction_id, p.kind",
+);
+
+/// The statuses there are.
+pub(crate) const STATUSES: Sql =
+    Sql::both("SELECT status, count(*) FROM orders GROUP BY status ORDER BY status");
+
+/// The orders in a status.
+pub(crate) const IN_STATUS: Sql = Sql::both(
+    "SELECT order_id, 'status ' || status FROM orders WHERE status = $1 ORDER BY order_id",
+);
+
+/// The verdicts there are.
+pub(crate) const VERDICTS: Sql =
+    Sql::both("SELECT verdict, count(*) FROM payments GROUP BY verdict ORDER BY verdict");
+
+/// The payments with a verdict.
+pub(crate) const WITH_VERDICT: Sql = Sql::both(
+    "
+    SELECT provider || '/' || transaction_id || '/' || kind, 'verdict ' || verdict
+      FROM payments
+     WHERE verdict = $1
+     ORDER BY provider, transaction_id, kind",
+);
+
+/// Every statement, by name, for the test that prepares them all.
+#[cfg(test)]
+pub(crate) const ALL: &[(&str, Sql)] = &[
+    ("A1_COUNT", A1_COUNT),
+    ("A1_ORPHAN", A1_ORPHAN),
+    ("A1_CHAIN", A1_CHAIN),
+    ("A1_LAST", A1_LAST),
+    ("STEPS", STEPS),
+    ("STEP_TAKEN", STEP_TAKEN),
+    ("A2", A2),
+    ("A2_STEP", A2_STEP),
+    ("A3", A3),
+    ("A4", A4),
+    ("A5", A5),
+    ("STATUSES", STATUSES),
+    ("IN_STATUS", IN_STATUS),
+    ("VERDICTS", VERDICTS),
+    ("WITH_VERDICT", WITH_VERDICT),
+];

@@ -1,0 +1,338 @@
+//! Pools, and the one way a call gets a connection.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rand::RngExt as _;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{PgPool, SqlitePool};
+use time::OffsetDateTime;
+
+use crate::conn::{Conn, DEADLINE, Mode, Tx};
+use crate::error::{Error, doing};
+
+/// How often a call is tried again at once when it lost against a concurrent one.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Where the data is.
+#[derive(Clone)]
+pub struct DatabaseUrl(Url);
+
+#[derive(Clone)]
+enum Url {
+    Postgres(PgConnectOptions),
+    Sqlite(PathBuf),
+}
+
+/// A URL of no database this service knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be sqlite://<file> or postgres://<user>@<host>/<database>")]
+pub struct InvalidUrl;
+
+impl FromStr for DatabaseUrl {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            let options = PgConnectOptions::from_str(text).map_err(|_| InvalidUrl)?;
+            return Ok(Self(Url::Postgres(options.application_name("orderd"))));
+        }
+        let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:"));
+        // What others have to ask for is how this service opens its file anyway; other options
+        // it sets itself.
+        let path = path.map(|path| path.strip_suffix("?mode=rwc").unwrap_or(path));
+        match path {
+            Some(path) if !path.is_empty() && !path.contains('?') && !path.contains(":memory:") => {
+                Ok(Self(Url::Sqlite(PathBuf::from(path))))
+            }
+            _ => Err(InvalidUrl),
+        }
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Without the password.
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Url::Postgres(options) => write!(
+                f,
+                "postgres://{}@{}:{}/{}",
+                options.get_username(),
+                options.get_host(),
+                options.get_port(),
+                options.get_database().unwrap_or_default()
+            ),
+            Url::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+        }
+    }
+}
+
+impl DatabaseUrl {
+    /// The SQLite file, if it is one.
+    pub fn sqlite_path(&self) -> Option<&PathBuf> {
+        match &self.0 {
+            Url::Postgres(_) => None,
+            Url::Sqlite(path) => Some(path),
+        }
+    }
+}
+
+/// Whose time is compared and written.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Clock {
+    /// The database's: one for all instances.
+    #[default]
+    Database,
+    /// A given one, for tests.
+    Fixed(OffsetDateTime),
+}
+
+/// How a store works.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The live mode of the service: other events are `NOT_LIVE`.
+    pub livemode: bool,
+    /// How long an order without a `pay_by` may be paid.
+    pub pay_within: Duration,
+    /// When the payment service is first asked about an order.
+    pub check_after: Duration,
+    /// Connections at most; SQLite has one writer whatever this says.
+    pub connections_max: u32,
+    /// How long a call waits for a connection.
+    pub acquire_timeout: Duration,
+    /// Whose time it is.
+    pub clock: Clock,
+    /// Pay unambiguous orders without judging them under a lock first. All is correct without.
+    pub fast_advance: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            livemode: true,
+            pay_within: Duration::from_mins(30),
+            check_after: Duration::from_mins(5),
+            connections_max: 4,
+            acquire_timeout: Duration::from_secs(5),
+            clock: Clock::Database,
+            fast_advance: true,
+        }
+    }
+}
+
+/// A database with the rules of the contract. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    backend: Backend,
+    pub(crate) options: Arc<StoreOptions>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Backend {
+    Postgres(PgPool),
+    Sqlite { writer: SqlitePool, reader: SqlitePool },
+}
+
+/// A step of a transaction: it borrows the transaction and owns the rest.
+pub(crate) type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+impl Store {
+    /// Prepares the pools; connections are opened when they are needed.
+    pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Self {
+        let backend = match &url.0 {
+            Url::Postgres(connect) => Backend::Postgres(
+                PgPoolOptions::new()
+                    .max_connections(options.connections_max)
+                    .acquire_timeout(options.acquire_timeout)
+                    // A connection was pinged when it came back; a dead one fails its transaction,
+                    // which is tried again.
+                    .test_before_acquire(false)
+                    .connect_lazy_with(connect.clone()),
+            ),
+            Url::Sqlite(path) => {
+                let connect = SqliteConnectOptions::new()
+                    .filename(path)
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Wal)
+                    // Anything less loses commits with the power (WAL + NORMAL kept none).
+                    .synchronous(SqliteSynchronous::Full)
+                    .busy_timeout(Duration::from_secs(10))
+                    .foreign_keys(true);
+                let pool = |connections_max, connect| {
+                    SqlitePoolOptions::new()
+                        .max_connections(connections_max)
+                        .acquire_timeout(options.acquire_timeout)
+                        .test_before_acquire(false)
+                        .idle_timeout(None)
+                        .max_lifetime(None)
+                        .connect_lazy_with(connect)
+                };
+                Backend::Sqlite {
+                    writer: pool(1, connect.clone()),
+                    reader: pool(options.connections_max, connect),
+                }
+            }
+        };
+        Self { backend, options: Arc::new(options) }
+    }
+
+    /// The same database with other options; SQLite keeps its one writer.
+    #[must_use]
+    pub fn with_options(&self, change: impl FnOnce(&mut StoreOptions)) -> Self {
+        let mut options = (*self.options).clone();
+        change(&mut options);
+        Self { backend: self.backend.clone(), options: Arc::new(options) }
+    }
+
+    /// Closes the pools; waits for connections in use.
+    pub async fn close(&self) {
+        match &self.backend {
+            Backend::Postgres(pool) => pool.close().await,
+            Backend::Sqlite { writer, reader } => {
+                reader.close().await;
+                writer.close().await;
+            }
+        }
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.read(|conn| {
+            Box::pin(async move {
+                crate::conn::fetch_all!(conn, (i64,), crate::sql::PING)
+                    .map(drop)
+                    .map_err(doing("asking whether the database answers"))
+            })
+        })
+        .await
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// Runs a transaction in a task of its own, so that no cancelled caller leaves it half-done,
+    /// and again when it lost against a concurrent one.
+    pub(crate) async fn write<T, F>(&self, step: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
+    {
+        let store = self.clone();
+        joined(async move {
+            let mut attempt = 1;
+            loop {
+                match store.transact(Mode::Write, &step).await {
+                    Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => {
+                        tracing::debug!(attempt, error = %error, "a transaction is tried again");
+                        let ceiling = Duration::from_millis(5) * 2_u32.pow(attempt);
+                        let pause = ceiling.mul_f64(rand::rng().random_range(0.2..1.0));
+                        tokio::time::sleep(pause).await;
+                        attempt += 1;
+                    }
+                    done => return done,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Runs reads in one consistent snapshot.
+    pub(crate) async fn snapshot<T, F>(&self, step: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
+    {
+        let store = self.clone();
+        joined(async move { store.transact(Mode::Snapshot, &step).await }).await
+    }
+
+    /// Runs single reads on a connection, outside of a transaction.
+    pub(crate) async fn read<T, F>(&self, step: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Conn) -> Step<'a, T> + Send + 'static,
+    {
+        let store = self.clone();
+        joined(async move {
+            let mut conn = store.acquire(Mode::Snapshot).await?;
+            match tokio::time::timeout(DEADLINE, step(&mut conn)).await {
+                Ok(done) => done,
+                Err(_) => {
+                    conn.close();
+                    Err(Error::Deadline(DEADLINE))
+                }
+            }
+        })
+        .await
+    }
+
+    async fn transact<T, F>(&self, mode: Mode, step: &F) -> Result<T, Error>
+    where
+        F: for<'a> Fn(&'a mut Tx) -> Step<'a, T>,
+    {
+        let conn = self.acquire(mode).await?;
+        let now = match self.options.clock {
+            Clock::Database => None,
+            Clock::Fixed(at) => Some(at),
+        };
+        // An audit reads everything: no deadline of ours, the operator has one.
+        let deadline = if mode == Mode::Snapshot { Duration::MAX } else { DEADLINE };
+        // Dropped at the deadline, `tx` closes its connection instead of returning it.
+        let work = async {
+            let mut tx = Tx::begin(conn, mode, now).await?;
+            match step(&mut tx).await {
+                Ok(value) => tx.commit().await.map(|()| value),
+                Err(error) => {
+                    tx.rollback().await;
+                    Err(error)
+                }
+            }
+        };
+        match tokio::time::timeout(deadline, work).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::Deadline(deadline)),
+        }
+    }
+
+    async fn acquire(&self, mode: Mode) -> Result<Conn, Error> {
+        let acquired = match (&self.backend, mode) {
+            (Backend::Postgres(pool), _) => pool.acquire().await.map(Conn::Postgres),
+            (Backend::Sqlite { writer, .. }, Mode::Write) => {
+                writer.acquire().await.map(Conn::Sqlite)
+            }
+            (Backend::Sqlite { reader, .. }, Mode::Snapshot) => {
+                reader.acquire().await.map(Conn::Sqlite)
+            }
+        };
+        acquired.map_err(doing("waiting for a connection"))
+    }
+}
+
+/// Runs database work to its end even if the caller goes away.
+async fn joined<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    #[expect(clippy::disallowed_methods, reason = "joined here; it ends by its own deadline")]
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that is shutting down cancels tasks.
+            Err(_) => Err(Error::Raced("shutting down")),
+        },
+    }
+}
