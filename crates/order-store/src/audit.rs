@@ -145,6 +145,10 @@ fn collect(
     rows: Result<Vec<(String, String)>, sqlx::Error>,
 ) -> Result<(), Error> {
     let rows = rows.map_err(doing("auditing"))?;
-    findings.extend(rows.into_iter().map(|(id, detail)| Finding { invariant, id, detail }));
+    findings.extend(rows.into_iter().map(|(id, detail)| Finding {
+        invariant,
+        id,
+        detail,
+    }));
     Ok(())
 }

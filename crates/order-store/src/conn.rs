@@ -24,7 +24,10 @@ pub(crate) struct Sql {
 impl Sql {
     /// A statement that reads the same in both dialects.
     pub(crate) const fn both(text: &'static str) -> Self {
-        Self { postgres: text, sqlite: text }
+        Self {
+            postgres: text,
+            sqlite: text,
+        }
     }
 }
 
@@ -96,10 +99,19 @@ impl Tx {
         };
         // Owned by the transaction before the first word is sent: a future dropped from here on
         // closes it.
-        let mut tx = Self { conn: Some(conn), now: Ts(OffsetDateTime::UNIX_EPOCH) };
+        let mut tx = Self {
+            conn: Some(conn),
+            now: Ts(OffsetDateTime::UNIX_EPOCH),
+        };
         match tx.conn() {
-            Conn::Postgres(c) => sqlx::raw_sql(begin.postgres).execute(&mut **c).await.map(drop),
-            Conn::Sqlite(c) => sqlx::raw_sql(begin.sqlite).execute(&mut **c).await.map(drop),
+            Conn::Postgres(c) => sqlx::raw_sql(begin.postgres)
+                .execute(&mut **c)
+                .await
+                .map(drop),
+            Conn::Sqlite(c) => sqlx::raw_sql(begin.sqlite)
+                .execute(&mut **c)
+                .await
+                .map(drop),
         }
         .map_err(doing("opening a transaction"))?;
         tx.now = match now {
@@ -116,7 +128,9 @@ impl Tx {
 
     /// The connection.
     pub(crate) fn conn(&mut self) -> &mut Conn {
-        self.conn.as_mut().expect("a transaction holds its connection until it ends")
+        self.conn
+            .as_mut()
+            .expect("a transaction holds its connection until it ends")
     }
 
     /// Commits. An error leaves the outcome unknown.

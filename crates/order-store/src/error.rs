@@ -128,7 +128,10 @@ fn kind(error: &sqlx::Error) -> Kind {
         sqlx::Error::Database(error) => {
             let code = error.code();
             let code = code.as_deref().unwrap_or_default();
-            if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
+            if error
+                .try_downcast_ref::<sqlx::sqlite::SqliteError>()
+                .is_some()
+            {
                 sqlite_kind(code)
             } else {
                 sqlstate_kind(code)

@@ -24,7 +24,12 @@ pub(crate) struct Expected<'a> {
 impl<'a> Expected<'a> {
     /// Nothing is known.
     pub(crate) fn nothing() -> Self {
-        Self { order_id: None, amount: None, currency: None, pay_by: None }
+        Self {
+            order_id: None,
+            amount: None,
+            currency: None,
+            pay_by: None,
+        }
     }
 
     /// What the order asks for.
@@ -74,11 +79,13 @@ pub(crate) fn digest(parts: &[&str]) -> String {
 
 /// Lower-case hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// Opens an exception; one that is known, open or closed, stays as it is.
@@ -133,7 +140,11 @@ pub(crate) async fn closed_by_a_person(
                 .await
         }
     };
-    Ok(rows.map_err(doing("reading exceptions"))?.into_iter().map(|(id,)| id).collect())
+    Ok(rows
+        .map_err(doing("reading exceptions"))?
+        .into_iter()
+        .map(|(id,)| id)
+        .collect())
 }
 
 /// Closes open exceptions of waiting payments that found their order.

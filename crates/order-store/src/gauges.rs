@@ -29,12 +29,18 @@ impl Store {
                 let exceptions_open = exceptions
                     .into_iter()
                     .map(|(verdict, count)| {
-                        let at = Row { table: "payment_exceptions", id: &verdict };
+                        let at = Row {
+                            table: "payment_exceptions",
+                            id: &verdict,
+                        };
                         Ok((at.column("verdict", verdict.parse())?, count))
                     })
                     .collect::<Result<_, Error>>()?;
                 let dead_letters_open = letters.first().map_or(0, |row| row.0);
-                Ok(Gauges { exceptions_open, dead_letters_open })
+                Ok(Gauges {
+                    exceptions_open,
+                    dead_letters_open,
+                })
             })
         })
         .await

@@ -90,3 +90,6 @@ impl FromStr for Source {
             .ok_or_else(|| UnknownSource(text.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,9 @@ impl DatabaseUrl {
     /// # Errors
     /// [`Error::FileInUse`] if another process has it.
     pub fn lock_for_serving(&self) -> Result<Option<FileLock>, Error> {
-        self.sqlite_path().map(|path| lock(path, "serve-lock")).transpose()
+        self.sqlite_path()
+            .map(|path| lock(path, "serve-lock"))
+            .transpose()
     }
 }
 
@@ -36,10 +38,16 @@ fn lock(database: &Path, extension: &str) -> Result<FileLock, Error> {
     path.push(extension);
     let path = PathBuf::from(path);
     let shown = path.display().to_string();
-    let unfit =
-        |error: std::io::Error| Error::FileUnfit { path: shown.clone(), why: error.to_string() };
-    let file =
-        File::options().create(true).truncate(false).write(true).open(&path).map_err(unfit)?;
+    let unfit = |error: std::io::Error| Error::FileUnfit {
+        path: shown.clone(),
+        why: error.to_string(),
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(unfit)?;
     match file.try_lock() {
         Ok(()) => Ok(FileLock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(Error::FileInUse { path: shown }),
@@ -77,7 +85,10 @@ impl Store {
             Backend::Postgres(_) => &POSTGRES,
             Backend::Sqlite { .. } => &SQLITE,
         };
-        Ok(migrator.iter().filter(|known| !applied.contains(&known.version)).count())
+        Ok(migrator
+            .iter()
+            .filter(|known| !applied.contains(&known.version))
+            .count())
     }
 
     async fn applied_migrations(&self) -> Result<HashSet<i64>, Error> {

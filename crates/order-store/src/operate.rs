@@ -99,5 +99,7 @@ async fn advance(tx: &mut Tx, order_id: &str, step: Transition) -> Result<Advanc
     )
     .map_err(doing("advancing an order"))?;
     // Under the lock the guard can't fail.
-    rows.into_iter().next().ok_or(Error::Raced("advancing a locked order"))
+    rows.into_iter()
+        .next()
+        .ok_or(Error::Raced("advancing a locked order"))
 }

@@ -45,7 +45,11 @@ pub struct PaidBy {
 impl Order {
     /// What a payment is judged against.
     pub fn facts(&self) -> OrderFacts {
-        OrderFacts { status: self.status, amount: self.amount, currency: self.currency }
+        OrderFacts {
+            status: self.status,
+            amount: self.amount,
+            currency: self.currency,
+        }
     }
 }
 
@@ -104,13 +108,21 @@ impl Store {
                     transitions::insert(tx, &[NewTransition::creation(&new, now)]).await?;
                     let check_at = Ts(now.0 + options.check_after);
                     insert_check(tx, &new.order_id, check_at, options.check_after).await?;
-                    settle::settle(tx, std::slice::from_ref(&new.order_id), options.fast_advance)
-                        .await?;
-                    Ok(CreateOutcome::Created(must_get(tx.conn(), &new.order_id).await?))
+                    settle::settle(
+                        tx,
+                        std::slice::from_ref(&new.order_id),
+                        options.fast_advance,
+                    )
+                    .await?;
+                    Ok(CreateOutcome::Created(
+                        must_get(tx.conn(), &new.order_id).await?,
+                    ))
                 })
             })
             .await?;
-        let CreateOutcome::Created(order) = outcome else { return Ok(outcome) };
+        let CreateOutcome::Created(order) = outcome else {
+            return Ok(outcome);
+        };
         if self.settle_after_commit(vec![order_id.clone()]).await {
             let settled = self.get_order(order_id).await?;
             return Ok(CreateOutcome::Created(settled.unwrap_or(order)));
@@ -120,7 +132,8 @@ impl Store {
 
     /// The order as it is committed.
     pub async fn get_order(&self, order_id: OrderId) -> Result<Option<Order>, Error> {
-        self.read(move |conn| Box::pin(async move { get(conn, &order_id).await })).await
+        self.read(move |conn| Box::pin(async move { get(conn, &order_id).await }))
+            .await
     }
 }
 
@@ -146,9 +159,15 @@ async fn insert_check(
     pause: std::time::Duration,
 ) -> Result<(), Error> {
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-    execute!(tx.conn(), sql::CHECK_INSERT, order_id.as_str(), at, pause_ms)
-        .map(drop)
-        .map_err(doing("scheduling the first question about an order"))
+    execute!(
+        tx.conn(),
+        sql::CHECK_INSERT,
+        order_id.as_str(),
+        at,
+        pause_ms
+    )
+    .map(drop)
+    .map_err(doing("scheduling the first question about an order"))
 }
 
 /// Reads an order.
@@ -160,7 +179,9 @@ pub(crate) async fn get(conn: &mut Conn, order_id: &OrderId) -> Result<Option<Or
 
 /// Reads an order that is there: orders are never deleted.
 async fn must_get(conn: &mut Conn, order_id: &OrderId) -> Result<Order, Error> {
-    get(conn, order_id).await?.ok_or(Error::Raced("reading an order back"))
+    get(conn, order_id)
+        .await?
+        .ok_or(Error::Raced("reading an order back"))
 }
 
 /// Locks orders in key order and reads them; the ids must be sorted.
@@ -179,7 +200,10 @@ pub(crate) async fn lock(tx: &mut Tx, order_ids: &[&str]) -> Result<Vec<Order>, 
                 .await
         }
     };
-    rows.map_err(doing("locking orders"))?.into_iter().map(Order::try_from).collect()
+    rows.map_err(doing("locking orders"))?
+        .into_iter()
+        .map(Order::try_from)
+        .collect()
 }
 
 /// Ids as one JSON array, for SQLite.
@@ -205,7 +229,10 @@ impl TryFrom<OrderRow> for Order {
     type Error = Error;
 
     fn try_from(row: OrderRow) -> Result<Self, Error> {
-        let at = Row { table: "orders", id: &row.order_id };
+        let at = Row {
+            table: "orders",
+            id: &row.order_id,
+        };
         let paid_by = match (&row.paid_provider, &row.paid_transaction_id) {
             (Some(provider), Some(transaction_id)) => Some(PaidBy {
                 provider: at.column("paid_provider", provider.parse())?,

@@ -37,7 +37,10 @@ pub(crate) struct PaymentRef<'a> {
 
 impl<'a> From<&'a PaymentKey> for PaymentRef<'a> {
     fn from(key: &'a PaymentKey) -> Self {
-        Self { provider: key.provider.as_str(), transaction_id: key.transaction_id.as_str() }
+        Self {
+            provider: key.provider.as_str(),
+            transaction_id: key.transaction_id.as_str(),
+        }
     }
 }
 
@@ -68,8 +71,9 @@ pub(crate) async fn pay(
         }
     }
 
-    let rest: Vec<usize> =
-        (0..claims.len()).filter(|&index| verdicts[index].is_none()).collect();
+    let rest: Vec<usize> = (0..claims.len())
+        .filter(|&index| verdicts[index].is_none())
+        .collect();
     let mut met = Met::default();
     if !rest.is_empty() {
         judge_locked(tx, claims, &rest, &mut verdicts, &mut met).await?;
@@ -102,7 +106,9 @@ fn alone(claims: &[Claim<'_>]) -> Vec<usize> {
     for claim in claims {
         *count.entry(claim.order_id()).or_default() += 1;
     }
-    (0..claims.len()).filter(|&index| count[claims[index].order_id()] == 1).collect()
+    (0..claims.len())
+        .filter(|&index| count[claims[index].order_id()] == 1)
+        .collect()
 }
 
 /// The guarded update, for at most one claim per order; returns the claims it moved.
@@ -164,13 +170,17 @@ async fn advance(
                 .await
         }
     };
-    let by_order: HashMap<&str, usize> =
-        chosen.iter().map(|&index| (claims[index].order_id(), index)).collect();
+    let by_order: HashMap<&str, usize> = chosen
+        .iter()
+        .map(|&index| (claims[index].order_id(), index))
+        .collect();
     rows.map_err(doing("advancing orders"))?
         .into_iter()
         .map(|row| {
             let index = by_order.get(row.order_id.as_str()).copied();
-            index.map(|index| (index, row)).ok_or(Error::Raced("matching advanced orders"))
+            index
+                .map(|index| (index, row))
+                .ok_or(Error::Raced("matching advanced orders"))
         })
         .collect()
 }
@@ -204,7 +214,12 @@ async fn judge_locked(
             content: claim.content.clone(),
         };
         // The claim is what makes it new and of this mode: both were decided before.
-        let verdict = judge(true, None, order.as_deref().map(Order::facts).as_ref(), &fact);
+        let verdict = judge(
+            true,
+            None,
+            order.as_deref().map(Order::facts).as_ref(),
+            &fact,
+        );
         verdicts[index] = Some(verdict);
         if let Some(order) = order {
             met.0.insert(index, order.clone());
@@ -231,7 +246,11 @@ async fn write_verdicts(
         .collect();
     let written = payments::judge(tx, &changed, stored).await?;
     // Claimed = advanced + rewritten: no claim is left with a verdict it didn't get.
-    if written == changed.len() as u64 { Ok(()) } else { Err(Error::Raced("writing verdicts")) }
+    if written == changed.len() as u64 {
+        Ok(())
+    } else {
+        Err(Error::Raced("writing verdicts"))
+    }
 }
 
 async fn write_steps(
@@ -258,7 +277,9 @@ async fn write_refusals(
     met: &Met,
 ) -> Result<(), Error> {
     for (index, (claim, verdict)) in claims.iter().zip(verdicts).enumerate() {
-        let Some(order) = met.0.get(&index).filter(|_| verdict.is_refusal()) else { continue };
+        let Some(order) = met.0.get(&index).filter(|_| verdict.is_refusal()) else {
+            continue;
+        };
         let expected = Expected::order(order);
         exceptions::open(tx, *verdict, claim, &expected).await?;
         let refusal = NewRefusal {

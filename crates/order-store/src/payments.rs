@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use order_fsm::{
-    Content, EventId, OrderId, PaymentKey, Provider, TransactionId, Verdict,
-};
+use order_fsm::{Content, EventId, OrderId, PaymentKey, Provider, TransactionId, Verdict};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -137,20 +135,29 @@ async fn list_by_transaction(
     after: Option<PaymentCursor>,
     limit: u32,
 ) -> Result<Vec<Payment>, Error> {
-    let providers = fetch_all!(conn, (String,), sql::PAYMENTS_PROVIDERS)
-        .map_err(doing("listing providers"))?;
+    let providers =
+        fetch_all!(conn, (String,), sql::PAYMENTS_PROVIDERS).map_err(doing("listing providers"))?;
     let mut found = Vec::new();
     for (provider,) in providers {
         let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
         if left == 0 {
             break;
         }
-        if after.as_ref().is_some_and(|after| provider < after.provider) {
+        if after
+            .as_ref()
+            .is_some_and(|after| provider < after.provider)
+        {
             continue;
         }
-        let row = Row { table: "payments", id: &provider };
+        let row = Row {
+            table: "payments",
+            id: &provider,
+        };
         let provider = row.column("provider", provider.parse())?;
-        let filter = PaymentFilter { provider: Some(provider), ..filter.clone() };
+        let filter = PaymentFilter {
+            provider: Some(provider),
+            ..filter.clone()
+        };
         found.extend(list(conn, &filter, after.clone(), left).await?);
     }
     Ok(found)
@@ -179,7 +186,10 @@ async fn list(
 }
 
 fn read_rows(rows: Result<Vec<PaymentRow>, sqlx::Error>) -> Result<Vec<Payment>, Error> {
-    rows.map_err(doing("listing payments"))?.into_iter().map(Payment::try_from).collect()
+    rows.map_err(doing("listing payments"))?
+        .into_iter()
+        .map(Payment::try_from)
+        .collect()
 }
 
 /// Inserts payments that are not there yet; returns the keys that are new. Keys must differ.
@@ -200,10 +210,14 @@ pub(crate) async fn claim(
                 .iter()
                 .map(|(fact, _)| fact.event_id.as_ref().map(EventId::as_str))
                 .collect();
-            let amounts: Vec<i64> =
-                rows.iter().map(|(fact, _)| fact.content.amount.minor_units()).collect();
-            let times: Vec<Ts> =
-                rows.iter().map(|(fact, _)| Ts::truncated(fact.occurred_at)).collect();
+            let amounts: Vec<i64> = rows
+                .iter()
+                .map(|(fact, _)| fact.content.amount.minor_units())
+                .collect();
+            let times: Vec<Ts> = rows
+                .iter()
+                .map(|(fact, _)| Ts::truncated(fact.occurred_at))
+                .collect();
             let verdicts: Vec<&str> = rows.iter().map(|(_, verdict)| verdict.as_str()).collect();
             sqlx::query_as::<_, KeyRow>(sql::PAYMENTS_CLAIM.postgres)
                 .bind(column(|fact| fact.key.provider.as_str()))
@@ -245,7 +259,10 @@ pub(crate) async fn claim(
                 .await
         }
     };
-    keys.map_err(doing("claiming payments"))?.iter().map(KeyRow::key).collect()
+    keys.map_err(doing("claiming payments"))?
+        .iter()
+        .map(KeyRow::key)
+        .collect()
 }
 
 /// The recorded content of payments.
@@ -270,7 +287,10 @@ pub(crate) async fn known(
         }
         Conn::Sqlite(c) => {
             sqlx::query_as::<_, KnownRow>(sql::PAYMENTS_KNOWN.sqlite)
-                .bind(Value::from(keys.iter().map(|key| json_key(key)).collect::<Vec<_>>()).to_string())
+                .bind(
+                    Value::from(keys.iter().map(|key| json_key(key)).collect::<Vec<_>>())
+                        .to_string(),
+                )
                 .fetch_all(&mut **c)
                 .await
         }
@@ -278,7 +298,10 @@ pub(crate) async fn known(
     rows.map_err(doing("reading known payments"))?
         .into_iter()
         .map(|row| {
-            let at = Row { table: "payments", id: &row.key.transaction_id };
+            let at = Row {
+                table: "payments",
+                id: &row.key.transaction_id,
+            };
             let content = Content {
                 order_id: at.column("order_id", row.order_id.parse())?,
                 amount: at.column("amount", row.amount.try_into())?,
@@ -307,7 +330,12 @@ pub(crate) async fn judge(
                 .bind(column(|key| key.provider.as_str()))
                 .bind(column(|key| key.transaction_id.as_str()))
                 .bind(column(|key| key.kind.as_str()))
-                .bind(changed.iter().map(|(_, verdict)| verdict.as_str()).collect::<Vec<_>>())
+                .bind(
+                    changed
+                        .iter()
+                        .map(|(_, verdict)| verdict.as_str())
+                        .collect::<Vec<_>>(),
+                )
                 .bind(stored.as_str())
                 .execute(&mut **c)
                 .await
@@ -337,7 +365,11 @@ pub(crate) async fn judge(
 }
 
 fn json_key(key: &PaymentKey) -> Value {
-    json!([key.provider.as_str(), key.transaction_id.as_str(), key.kind.as_str()])
+    json!([
+        key.provider.as_str(),
+        key.transaction_id.as_str(),
+        key.kind.as_str()
+    ])
 }
 
 #[derive(sqlx::FromRow)]
@@ -349,7 +381,10 @@ struct KeyRow {
 
 impl KeyRow {
     fn key(&self) -> Result<PaymentKey, Error> {
-        let at = Row { table: "payments", id: &self.transaction_id };
+        let at = Row {
+            table: "payments",
+            id: &self.transaction_id,
+        };
         Ok(PaymentKey {
             provider: at.column("provider", self.provider.parse())?,
             transaction_id: at.column("transaction_id", self.transaction_id.parse())?,
@@ -385,8 +420,14 @@ impl TryFrom<PaymentRow> for Payment {
     type Error = Error;
 
     fn try_from(row: PaymentRow) -> Result<Self, Error> {
-        let at = Row { table: "payments", id: &row.key.transaction_id };
-        let event_id = row.event_id.map(|id| at.column("event_id", id.parse())).transpose()?;
+        let at = Row {
+            table: "payments",
+            id: &row.key.transaction_id,
+        };
+        let event_id = row
+            .event_id
+            .map(|id| at.column("event_id", id.parse()))
+            .transpose()?;
         Ok(Self {
             key: row.key.key()?,
             event_id,

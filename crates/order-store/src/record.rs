@@ -9,6 +9,7 @@ use std::sync::Arc;
 use order_fsm::{Content, EventId, PaymentKey, Verdict};
 use time::OffsetDateTime;
 
+use crate::Source;
 use crate::conn::Tx;
 use crate::dead_letters::{self, NewDeadLetter};
 use crate::error::Error;
@@ -17,7 +18,6 @@ use crate::pay::{Claim, pay};
 use crate::payments;
 use crate::store::{Store, StoreOptions};
 use crate::ts::Ts;
-use crate::Source;
 
 /// What a message or an answer says about a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,16 +74,13 @@ impl Store {
             .filter(|(_, verdict)| **verdict == Verdict::WaitingForOrder)
             .map(|(fact, _)| fact.content.order_id.clone())
             .collect();
-        self.settle_after_commit(waiting.into_iter().collect()).await;
+        self.settle_after_commit(waiting.into_iter().collect())
+            .await;
         Ok(verdicts)
     }
 }
 
-async fn record(
-    tx: &mut Tx,
-    batch: &Batch,
-    options: &StoreOptions,
-) -> Result<Vec<Verdict>, Error> {
+async fn record(tx: &mut Tx, batch: &Batch, options: &StoreOptions) -> Result<Vec<Verdict>, Error> {
     let facts = &batch.facts;
     let mut verdicts: Vec<Option<Verdict>> = facts
         .iter()
@@ -107,14 +104,20 @@ async fn record(
                 Some(again(fact, &facts[leader].content))
             }
         } else {
-            let recorded = known.get(&fact.key).ok_or(Error::Raced("reading known payments"))?;
+            let recorded = known
+                .get(&fact.key)
+                .ok_or(Error::Raced("reading known payments"))?;
             Some(again(fact, recorded))
         };
     }
 
-    let successes: Vec<usize> =
-        (0..facts.len()).filter(|&index| verdicts[index].is_none()).collect();
-    let claims: Vec<Claim<'_>> = successes.iter().map(|&index| as_claim(&facts[index])).collect();
+    let successes: Vec<usize> = (0..facts.len())
+        .filter(|&index| verdicts[index].is_none())
+        .collect();
+    let claims: Vec<Claim<'_>> = successes
+        .iter()
+        .map(|&index| as_claim(&facts[index]))
+        .collect();
     let judged = pay(tx, &claims, Verdict::Applied, options.fast_advance).await?;
     for (&index, verdict) in successes.iter().zip(judged) {
         verdicts[index] = Some(verdict);
@@ -159,7 +162,12 @@ async fn claim(
     let rows: Vec<(&PaymentFact, Verdict)> = sorted
         .iter()
         // Provisional for a success; this transaction rewrites it or none of it is committed.
-        .map(|&index| (&facts[index], facts[index].key.kind.verdict().unwrap_or(Verdict::Applied)))
+        .map(|&index| {
+            (
+                &facts[index],
+                facts[index].key.kind.verdict().unwrap_or(Verdict::Applied),
+            )
+        })
         .collect();
     let claimed = payments::claim(tx, &rows).await?;
     if claimed.len() == sorted.len() {
@@ -167,7 +175,12 @@ async fn claim(
     }
     claimed
         .iter()
-        .map(|key| leaders.get(key).copied().ok_or(Error::Raced("matching claimed payments")))
+        .map(|key| {
+            leaders
+                .get(key)
+                .copied()
+                .ok_or(Error::Raced("matching claimed payments"))
+        })
         .collect()
 }
 
@@ -188,7 +201,11 @@ async fn known(
 }
 
 fn again(fact: &PaymentFact, recorded: &Content) -> Verdict {
-    if fact.content == *recorded { Verdict::Duplicate } else { Verdict::ConflictingContent }
+    if fact.content == *recorded {
+        Verdict::Duplicate
+    } else {
+        Verdict::ConflictingContent
+    }
 }
 
 fn as_claim(fact: &PaymentFact) -> Claim<'_> {
@@ -213,8 +230,11 @@ async fn open_exceptions(
         if verdict.is_refusal() || !verdict.opens_exception(&fact.key.kind) {
             continue;
         }
-        let recorded = (*verdict == Verdict::ConflictingContent)
-            .then(|| known.get(&fact.key).unwrap_or_else(|| &facts[leaders[&fact.key]].content));
+        let recorded = (*verdict == Verdict::ConflictingContent).then(|| {
+            known
+                .get(&fact.key)
+                .unwrap_or_else(|| &facts[leaders[&fact.key]].content)
+        });
         let expected = recorded.map_or_else(Expected::nothing, Expected::recorded);
         exceptions::open(tx, *verdict, &as_claim(fact), &expected).await?;
     }

@@ -43,7 +43,10 @@ impl Store {
         let ids = stranded
             .into_iter()
             .map(|(id,)| {
-                let row = orders::Row { table: "payments", id: &id };
+                let row = orders::Row {
+                    table: "payments",
+                    id: &id,
+                };
                 row.column("order_id", id.parse())
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -65,11 +68,7 @@ impl Store {
 }
 
 /// Judges the payments waiting for these orders, one after the other in the contract's order.
-pub(crate) async fn settle(
-    tx: &mut Tx,
-    order_ids: &[OrderId],
-    fast: bool,
-) -> Result<u64, Error> {
+pub(crate) async fn settle(tx: &mut Tx, order_ids: &[OrderId], fast: bool) -> Result<u64, Error> {
     let waiting = lock_waiting(tx, order_ids).await?;
     if waiting.is_empty() {
         return Ok(0);
@@ -80,8 +79,11 @@ pub(crate) async fn settle(
         .map(|payment| exception_id(Verdict::WaitingForOrder, &payment.key, &payment.content))
         .collect();
     let closed: HashSet<String> = exceptions::closed_by_a_person(tx, &ids).await?;
-    let open: Vec<(&Payment, &String)> =
-        waiting.iter().zip(&ids).filter(|(_, id)| !closed.contains(*id)).collect();
+    let open: Vec<(&Payment, &String)> = waiting
+        .iter()
+        .zip(&ids)
+        .filter(|(_, id)| !closed.contains(*id))
+        .collect();
 
     let claims: Vec<Claim<'_>> = open
         .iter()
@@ -120,5 +122,8 @@ async fn lock_waiting(tx: &mut Tx, order_ids: &[OrderId]) -> Result<Vec<Payment>
                 .await
         }
     };
-    rows.map_err(doing("locking waiting payments"))?.into_iter().map(Payment::try_from).collect()
+    rows.map_err(doing("locking waiting payments"))?
+        .into_iter()
+        .map(Payment::try_from)
+        .collect()
 }

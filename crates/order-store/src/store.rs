@@ -9,9 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rand::RngExt as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{PgPool, SqlitePool};
 use time::OffsetDateTime;
 
@@ -44,7 +42,9 @@ impl FromStr for DatabaseUrl {
             let options = PgConnectOptions::from_str(text).map_err(|_| InvalidUrl)?;
             return Ok(Self(Url::Postgres(options.application_name("orderd"))));
         }
-        let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:"));
+        let path = text
+            .strip_prefix("sqlite://")
+            .or_else(|| text.strip_prefix("sqlite:"));
         // What others have to ask for is how this service opens its file anyway; other options
         // it sets itself.
         let path = path.map(|path| path.strip_suffix("?mode=rwc").unwrap_or(path));
@@ -143,7 +143,10 @@ pub struct Store {
 #[derive(Debug, Clone)]
 pub(crate) enum Backend {
     Postgres(PgPool),
-    Sqlite { writer: SqlitePool, reader: SqlitePool },
+    Sqlite {
+        writer: SqlitePool,
+        reader: SqlitePool,
+    },
 }
 
 /// A step of a transaction: it borrows the transaction and owns the rest.
@@ -186,7 +189,10 @@ impl Store {
                 }
             }
         };
-        Self { backend, options: Arc::new(options) }
+        Self {
+            backend,
+            options: Arc::new(options),
+        }
     }
 
     /// The same database with other options; SQLite keeps its one writer.
@@ -194,7 +200,10 @@ impl Store {
     pub fn with_options(&self, change: impl FnOnce(&mut StoreOptions)) -> Self {
         let mut options = (*self.options).clone();
         change(&mut options);
-        Self { backend: self.backend.clone(), options: Arc::new(options) }
+        Self {
+            backend: self.backend.clone(),
+            options: Arc::new(options),
+        }
     }
 
     /// Closes the pools; waits for connections in use.
@@ -290,7 +299,11 @@ impl Store {
             Clock::Fixed(at) => Some(at),
         };
         // An audit reads everything: no deadline of ours, the operator has one.
-        let deadline = if mode == Mode::Snapshot { Duration::MAX } else { DEADLINE };
+        let deadline = if mode == Mode::Snapshot {
+            Duration::MAX
+        } else {
+            DEADLINE
+        };
         // Dropped at the deadline, `tx` closes its connection instead of returning it.
         let work = async {
             let mut tx = Tx::begin(conn, mode, now).await?;
@@ -326,7 +339,10 @@ impl Store {
 async fn joined<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    #[expect(clippy::disallowed_methods, reason = "joined here; it ends by its own deadline")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "joined here; it ends by its own deadline"
+    )]
     match tokio::spawn(work).await {
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {

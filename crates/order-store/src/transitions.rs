@@ -1,6 +1,6 @@
 //! What happened to an order: transitions, which are history and outbox in one row, and refusals.
 
-use order_fsm::{OrderEvent, OrderId, OrderStatus, Provider, Transition, TransactionId};
+use order_fsm::{OrderEvent, OrderId, OrderStatus, Provider, TransactionId, Transition};
 use time::OffsetDateTime;
 
 use crate::conn::{Conn, Tx, execute, fetch_all};
@@ -75,7 +75,11 @@ impl HistoryItem {
             at: self.at,
             event: self.event.clone(),
             reason: self.reason.clone().unwrap_or_default(),
-            provider: self.provider.as_ref().map(ToString::to_string).unwrap_or_default(),
+            provider: self
+                .provider
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             transaction_id: self
                 .transaction_id
                 .as_ref()
@@ -119,7 +123,9 @@ impl Store {
                     i64::from(limit),
                 )
                 .map_err(doing("reading a history"))?;
-                rows.into_iter().map(|row| row.into_item(&order_id)).collect()
+                rows.into_iter()
+                    .map(|row| row.into_item(&order_id))
+                    .collect()
             })
         })
         .await
@@ -196,7 +202,11 @@ pub(crate) async fn insert(tx: &mut Tx, rows: &[NewTransition<'_>]) -> Result<()
             sqlx::query(sql::TRANSITIONS_INSERT.postgres)
                 .bind(rows.iter().map(|t| t.order_id).collect::<Vec<_>>())
                 .bind(rows.iter().map(|t| t.version).collect::<Vec<_>>())
-                .bind(rows.iter().map(|t| t.from.map(OrderStatus::as_str)).collect::<Vec<_>>())
+                .bind(
+                    rows.iter()
+                        .map(|t| t.from.map(OrderStatus::as_str))
+                        .collect::<Vec<_>>(),
+                )
                 .bind(rows.iter().map(|t| t.to.as_str()).collect::<Vec<_>>())
                 .bind(rows.iter().map(|t| t.event).collect::<Vec<_>>())
                 .bind(rows.iter().map(|t| t.source.as_str()).collect::<Vec<_>>())
@@ -236,7 +246,11 @@ pub(crate) async fn insert(tx: &mut Tx, rows: &[NewTransition<'_>]) -> Result<()
         }
     };
     let written = written.map_err(doing("writing transitions"))?;
-    if written == rows.len() as u64 { Ok(()) } else { Err(Error::Raced("writing transitions")) }
+    if written == rows.len() as u64 {
+        Ok(())
+    } else {
+        Err(Error::Raced("writing transitions"))
+    }
 }
 
 /// A refusal to be written.
@@ -287,7 +301,10 @@ struct HistoryRow {
 
 impl HistoryRow {
     fn into_item(self, order_id: &OrderId) -> Result<HistoryItem, Error> {
-        let at = Row { table: "transitions", id: order_id.as_str() };
+        let at = Row {
+            table: "transitions",
+            id: order_id.as_str(),
+        };
         let status = |column, text: Option<String>| {
             text.map(|text| at.column(column, text.parse())).transpose()
         };
@@ -298,11 +315,17 @@ impl HistoryRow {
             from: status("from_status", self.from_status)?,
             to: status("to_status", self.to_status)?,
             event: self.event,
-            outcome: if self.rank == 0 { Outcome::Applied } else { Outcome::Refused },
+            outcome: if self.rank == 0 {
+                Outcome::Applied
+            } else {
+                Outcome::Refused
+            },
             source: at.column("source", self.source.parse())?,
             actor: self.actor,
             reason: self.reason,
-            provider: provider.map(|p| at.column("provider", p.parse())).transpose()?,
+            provider: provider
+                .map(|p| at.column("provider", p.parse()))
+                .transpose()?,
             transaction_id: transaction_id
                 .map(|t| at.column("transaction_id", t.parse()))
                 .transpose()?,

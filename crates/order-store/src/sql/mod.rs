@@ -33,7 +33,10 @@ pub(crate) const CLOCK: Sql = Sql {
     sqlite: "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 };
 
-pub(crate) const PING: Sql = Sql { postgres: "SELECT 1::bigint", sqlite: "SELECT 1" };
+pub(crate) const PING: Sql = Sql {
+    postgres: "SELECT 1::bigint",
+    sqlite: "SELECT 1",
+};
 
 pub(crate) const ORDER_INSERT: Sql = Sql::both(
     "
