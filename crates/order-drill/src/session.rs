@@ -1,0 +1,226 @@
+//! The steps of a drill against one service, each on its own or all in a row.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use crate::api::Api;
+use crate::compare::compare;
+use crate::counters::{CounterRun, compare_counters};
+use crate::events::{self, Follow};
+use crate::progress::{Phase, Progress};
+use crate::report::{Readings, Report};
+use crate::throw::{self, Thrown};
+use crate::{Backlog, Broker, Comparison, Error, Metrics, Plan, RunOptions, Verdict, ops};
+
+/// Whoever doesn't answer by then isn't there; later absences are waited for until the deadline.
+const REACH_WITHIN: Duration = Duration::from_secs(30);
+
+/// A plan and the service it is thrown at.
+#[derive(Debug)]
+pub struct Session<'a> {
+    options: &'a RunOptions,
+    plan: &'a Plan,
+    progress: &'a Progress,
+    api: Api,
+    broker: Broker,
+}
+
+/// Throws the plan, waits until all is consumed, and compares; within the options' deadline.
+pub async fn run(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<Report, Error> {
+    let begun = Instant::now();
+    let all = Box::pin(async {
+        let session = Session::open(options, plan, progress).await?;
+        let before = session.read_counters().await?;
+        let thrown = session.throw().await?;
+        session.settle().await?;
+        session.verify(Some(&thrown), before).await
+    });
+    let mut report = within(options, progress, all).await?;
+    report.duration = begun.elapsed();
+    Ok(report)
+}
+
+/// Only throws; the same plan can be verified later.
+pub async fn throw(
+    options: &RunOptions,
+    plan: &Plan,
+    progress: &Progress,
+) -> Result<Thrown, Error> {
+    let all = Box::pin(async { Session::open(options, plan, progress).await?.throw().await });
+    within(options, progress, all).await
+}
+
+/// Waits and compares; for a plan that was thrown before.
+pub async fn verify(
+    options: &RunOptions,
+    plan: &Plan,
+    progress: &Progress,
+) -> Result<Report, Error> {
+    let begun = Instant::now();
+    let all = Box::pin(async {
+        let session = Session::open(options, plan, progress).await?;
+        session.settle().await?;
+        session.verify(None, None).await
+    });
+    let mut report = within(options, progress, all).await?;
+    report.duration = begun.elapsed();
+    Ok(report)
+}
+
+async fn within<T>(
+    options: &RunOptions,
+    progress: &Progress,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(options.deadline, work).await.unwrap_or_else(|_| {
+        Err(Error::Deadline {
+            doing: progress.phase().as_str(),
+            after: options.deadline,
+        })
+    })
+}
+
+impl<'a> Session<'a> {
+    /// Connects to service and broker.
+    pub async fn open(
+        options: &'a RunOptions,
+        plan: &'a Plan,
+        progress: &'a Progress,
+    ) -> Result<Self, Error> {
+        progress.enter(Phase::Reaching, 0);
+        let api = Api::new(options)?;
+        api.reach(REACH_WITHIN).await?;
+        let broker = Broker::connect(options).await?;
+        broker.reach(&options.nats, REACH_WITHIN).await?;
+        Ok(Self {
+            options,
+            plan,
+            progress,
+            api,
+            broker,
+        })
+    }
+
+    /// The service's counters, if they are to be compared.
+    pub async fn read_counters(&self) -> Result<Option<Metrics>, Error> {
+        if !self.options.counters {
+            return Ok(None);
+        }
+        let path = "/metrics";
+        let answer = self.api.get(path).await;
+        if answer.status != 200 {
+            return Err(Error::Endpoint {
+                path: path.to_owned(),
+                status: answer.status,
+            });
+        }
+        Ok(Some(Metrics::parse(&String::from_utf8_lossy(&answer.body))))
+    }
+
+    /// Creates the orders and publishes the messages.
+    pub async fn throw(&self) -> Result<Thrown, Error> {
+        throw::throw(
+            self.plan,
+            self.options,
+            &self.api,
+            &self.broker,
+            self.progress,
+        )
+        .await
+    }
+
+    /// Waits until the service's consumer has nothing left to do.
+    pub async fn settle(&self) -> Result<Backlog, Error> {
+        self.progress.enter(Phase::Settling, 0);
+        let watch = |left: Backlog| self.progress.remaining(left.pending + left.unacked);
+        self.broker
+            .settle(&self.options.names, self.options.settle, watch)
+            .await
+    }
+
+    /// Compares what the service says with the ledger.
+    pub async fn verify(
+        &self,
+        thrown: Option<&Thrown>,
+        before: Option<Metrics>,
+    ) -> Result<Report, Error> {
+        let Self {
+            options,
+            plan,
+            progress,
+            api,
+            broker,
+        } = self;
+        let mut comparison = compare(plan, options, api, progress).await;
+        comparison
+            .expected
+            .add(Verdict::DeadLetter, plan.letters.len() as u64);
+        if let Some(thrown) = thrown {
+            comparison.differences.absorb(thrown.differences.clone());
+        }
+        let readings = self.readings(before).await?;
+        if let (Some(thrown), Some((before, after))) = (thrown, &readings) {
+            let run = CounterRun {
+                published: thrown.published,
+                uncertain: thrown.uncertain,
+            };
+            let differences = compare_counters(before, after, &comparison.expected, run);
+            comparison.differences.extend(differences);
+        }
+        let letters = if options.ops {
+            self.read_ops(thrown, &mut comparison).await
+        } else {
+            None
+        };
+        if options.events {
+            progress.enter(Phase::ReadingEvents, 0);
+            let prefix = &options.names.outbound_prefix;
+            let trails = std::mem::take(&mut comparison.trails);
+            let follow = Follow::new(plan, prefix, &trails, &comparison.exceptions);
+            let patience = options.patience.max(Duration::from_secs(5));
+            let differences = events::follow(broker, &options.names, patience, follow).await?;
+            comparison.differences.absorb(differences);
+        }
+        let mut report = Report::new(plan, thrown, comparison, readings.as_ref());
+        report.found_letters(letters);
+        let left = broker.backlog(&options.names).await;
+        report.unacked = left.map_or(0, |left| left.pending + left.unacked);
+        Ok(report)
+    }
+
+    async fn readings(&self, before: Option<Metrics>) -> Result<Option<Readings>, Error> {
+        let Some(before) = before else {
+            return Ok(None);
+        };
+        Ok(self.read_counters().await?.map(|after| (before, after)))
+    }
+
+    /// Compares exceptions and dead letters; says how many letters are this plan's.
+    async fn read_ops(&self, thrown: Option<&Thrown>, comparison: &mut Comparison) -> Option<u64> {
+        let Self {
+            options,
+            plan,
+            progress,
+            api,
+            ..
+        } = self;
+        progress.enter(Phase::ReadingOps, 0);
+        match ops::exceptions(plan, api, &comparison.exceptions).await {
+            Ok(differences) => comparison.differences.extend(differences),
+            Err(fault) => comparison.differences.push(fault),
+        }
+        // Who threw the plan earlier doesn't know any more how many copies were stored.
+        let uncertain = thrown.map_or(u64::from(u32::MAX), |thrown| thrown.uncertain);
+        match ops::dead_letters(plan, options, api, uncertain).await {
+            Ok((letters, differences)) => {
+                comparison.differences.extend(differences);
+                Some(letters)
+            }
+            Err(fault) => {
+                comparison.differences.push(fault);
+                None
+            }
+        }
+    }
+}

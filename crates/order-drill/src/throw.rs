@@ -1,0 +1,146 @@
+//! Carries out the steps of a plan, wave after wave, through restarts of whatever it talks to.
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use crate::api::Api;
+use crate::progress::{Phase, Progress};
+use crate::{Broker, Difference, Differences, Error, Plan, RunOptions, Step};
+
+/// What was thrown.
+#[derive(Debug, Clone, Default)]
+pub struct Thrown {
+    /// Messages with an ack.
+    pub published: u64,
+    /// Publishes without an ack that may have been stored all the same.
+    pub uncertain: u64,
+    /// Orders created, or found created by an earlier try.
+    pub created: u64,
+    /// Answers to commands that the contract doesn't allow.
+    pub differences: Differences,
+}
+
+/// A broken server may answer a command so often before it is believed.
+const FAULTS_MAX: u32 = 10;
+
+pub(crate) async fn throw(
+    plan: &Plan,
+    options: &RunOptions,
+    api: &Api,
+    broker: &Broker,
+    progress: &Progress,
+) -> Result<Thrown, Error> {
+    progress.enter(Phase::Throwing, plan.steps.len() as u64);
+    let hand = Hand {
+        plan,
+        api,
+        broker,
+        subject: &options.names.inbound_subject,
+    };
+    let mut thrown = Thrown::default();
+    for wave in plan.waves() {
+        let steps = wave.iter().copied().map(|step| hand.carry_out(step));
+        let mut done = stream::iter(steps).buffer_unordered(options.in_flight.max(1));
+        while let Some(step) = done.next().await {
+            progress.advance();
+            thrown.add(step?);
+        }
+    }
+    Ok(thrown)
+}
+
+impl Thrown {
+    fn add(&mut self, done: Done) {
+        match done {
+            Done::Published { uncertain } => {
+                self.published += 1;
+                self.uncertain += uncertain;
+            }
+            Done::Created => self.created += 1,
+            Done::Cancelled => {}
+            Done::Refused(difference) => self.differences.push(difference),
+        }
+    }
+}
+
+enum Done {
+    Published { uncertain: u64 },
+    Created,
+    Cancelled,
+    Refused(Difference),
+}
+
+#[derive(Clone, Copy)]
+struct Hand<'a> {
+    plan: &'a Plan,
+    api: &'a Api,
+    broker: &'a Broker,
+    subject: &'a str,
+}
+
+impl Hand<'_> {
+    async fn carry_out(self, step: Step) -> Result<Done, Error> {
+        match step {
+            Step::Create(order) => Ok(self.create(order).await),
+            Step::Cancel(order) => Ok(self.cancel(order).await),
+            Step::Publish(message) => self.publish(message).await,
+        }
+    }
+
+    async fn publish(self, message: u32) -> Result<Done, Error> {
+        let message = self.plan.message(message);
+        let subject = format!("{}.{}", self.subject, self.plan.subject_provider(message));
+        let uncertain = self
+            .broker
+            .publish(subject, self.plan.body(message))
+            .await?;
+        Ok(Done::Published { uncertain })
+    }
+
+    async fn create(self, number: u32) -> Done {
+        let order = self.plan.order(number);
+        let body = json!({
+            "order_id": self.plan.order_id(number),
+            "amount": order.amount,
+            "currency": order.currency.as_str(),
+        });
+        // 200: an earlier try was committed and its answer lost.
+        match self
+            .command("/v1/orders", &body.to_string(), &[200, 201])
+            .await
+        {
+            None => Done::Created,
+            Some(difference) => Done::Refused(difference),
+        }
+    }
+
+    async fn cancel(self, order: u32) -> Done {
+        let path = format!("/v1/orders/{}/cancel", self.plan.order_id(order));
+        match self
+            .command(&path, r#"{"reason":"order-drill"}"#, &[200, 409])
+            .await
+        {
+            None => Done::Cancelled,
+            Some(difference) => Done::Refused(difference),
+        }
+    }
+
+    async fn command(self, path: &str, body: &str, allowed: &[u16]) -> Option<Difference> {
+        let mut answer = self.api.post(path, body.to_owned()).await;
+        for _ in 1..FAULTS_MAX {
+            if answer.status < 500 {
+                break;
+            }
+            answer = self.api.post(path, body.to_owned()).await;
+        }
+        let expected = || {
+            allowed
+                .iter()
+                .map(u16::to_string)
+                .collect::<Vec<_>>()
+                .join(" or ")
+        };
+        (!allowed.contains(&answer.status))
+            .then(|| Difference::new(format!("POST {path} {body}"), expected(), answer.excerpt()))
+    }
+}
