@@ -1,2 +1,126 @@
-//! Stub.
-fn main() {}
+//! `orderd`: a table of contents.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use order_app::cli::Task;
+use order_app::config::Config;
+use order_app::{app, cli, http, telemetry};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Done.
+const DONE: u8 = 0;
+/// Failed.
+const FAILED: u8 = 1;
+/// Wrong usage or settings.
+const WRONG_USAGE: u8 = 2;
+/// Found something.
+const FOUND: u8 = 3;
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with exit code 2.
+    let matches = cli::command().get_matches();
+    let (task, flags) = cli::task(&matches);
+    let done = match task {
+        Task::Openapi => print(&http::openapi_json()),
+        Task::Diagram => print(&order_fsm::diagram()),
+        Task::Serve { .. } | Task::Migrate | Task::Audit => {
+            let config = cli::given(flags).and_then(|given| Config::parse(&given));
+            match config {
+                Ok(config) => run(task, config),
+                Err(error) => {
+                    complain(&error.to_string());
+                    return ExitCode::from(WRONG_USAGE);
+                }
+            }
+        }
+    };
+    ExitCode::from(done.unwrap_or_else(|error| {
+        complain(&format!("{error:#}"));
+        FAILED
+    }))
+}
+
+fn run(task: Task, config: Config) -> Result<u8> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log)?;
+    telemetry::log(filter, config.log_format);
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let code = runtime.block_on(async {
+        match task {
+            Task::Serve { migrate } => app::serve(config, migrate, shutdown_on_signal()?)
+                .await
+                .map(|()| DONE),
+            Task::Migrate => {
+                let applied = app::open_store(&config).migrate().await?;
+                print(&format!("{applied} migration(s) applied\n"))
+            }
+            Task::Audit => audit(&config).await,
+            Task::Openapi | Task::Diagram => Ok(DONE),
+        }
+    })?;
+    // Nothing that is left may hold up the end.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+async fn audit(config: &Config) -> Result<u8> {
+    let store = app::open_store(config);
+    store
+        .check_schema()
+        .await
+        .context("the database cannot be audited")?;
+    let findings = store.audit().await?;
+    let mut text = String::new();
+    for finding in &findings {
+        text.push_str(&format!("{finding}\n"));
+    }
+    print(&format!("{text}{} finding(s)\n", findings.len()))?;
+    Ok(if findings.is_empty() { DONE } else { FOUND })
+}
+
+/// The first SIGTERM or SIGINT stops the service; a second one ends the process at once.
+fn shutdown_on_signal() -> Result<CancellationToken> {
+    let shutdown = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = shutdown.clone();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it listens as long as the process lives"
+    )]
+    tokio::spawn(async move {
+        let mut signals = 0;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            signals += 1;
+            if signals > 1 {
+                std::process::exit(i32::from(FAILED));
+            }
+            stop.cancel();
+        }
+    });
+    Ok(shutdown)
+}
+
+/// A closed pipe is no failure of ours.
+fn print(text: &str) -> Result<u8> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(DONE),
+    }
+}
+
+fn complain(text: &str) {
+    // If standard error is gone there is nobody to tell.
+    let _ = writeln!(std::io::stderr().lock(), "orderd: {text}");
+}

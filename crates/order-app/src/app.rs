@@ -1,0 +1,306 @@
+//! `orderd serve`: the parts put together, and taken apart in order.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use metrics::gauge;
+use order_fsm::Verdict;
+use order_store::{Store, StoreOptions};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::health::Health;
+use crate::http::{self, HttpState};
+use crate::ingest::{self, Ingest};
+use crate::nats::{self, Topology};
+use crate::telemetry::{self, chain};
+
+/// How long the database may be away at the start.
+const DATABASE_START: Duration = Duration::from_secs(30);
+
+/// How long parts may take to stop; what isn't done by then is delivered again.
+const STOP: Duration = Duration::from_secs(11);
+
+/// How often the state of things is looked at.
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+
+/// How often payments are looked for that a dead process left waiting.
+const SETTLE_EVERY: Duration = Duration::from_mins(1);
+
+/// Orders settled in one such look.
+const SETTLE_MAX: u32 = 1000;
+
+/// How often the recorder of metrics tidies up.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Opens the store of `config`, with a pool for the way in.
+pub fn open_store(config: &Config) -> Store {
+    let options = StoreOptions {
+        livemode: config.livemode,
+        pay_within: config.pay_within,
+        check_after: config.check_after,
+        ..StoreOptions::default()
+    };
+    Store::open(&config.database_url, options)
+}
+
+/// Serves until `shutdown`.
+///
+/// # Errors
+/// If the service can't start, or meets something that waiting doesn't mend.
+pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -> Result<()> {
+    let metrics = telemetry::metrics();
+    describe_metrics();
+    let _lock = config.database_url.lock_for_serving()?;
+    let store = open_store(&config);
+    prepare_database(&store, migrate, &shutdown).await?;
+    // The API has a pool of its own: its callers must not starve the way in.
+    let api_store = if config.database_url.sqlite_path().is_some() {
+        store.clone()
+    } else {
+        open_store(&config).with_options(|_| ())
+    };
+
+    let health = Health::default();
+    health.set_database(true);
+    let listener = TcpListener::bind(config.http_addr)
+        .await
+        .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
+    tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
+    let router = http::router(HttpState::new(
+        api_store.clone(),
+        health.clone(),
+        metrics.clone(),
+    ));
+
+    let client = nats::connect(&config.nats).await?;
+    let topology = Topology::new(client, config.nats.clone());
+
+    let stop = shutdown.child_token();
+    let mut parts: JoinSet<Result<()>> = JoinSet::new();
+    parts.spawn({
+        let stop = stop.clone();
+        async move {
+            http::serve(listener, router, stop).await;
+            Ok(())
+        }
+    });
+    parts.spawn(ingest(
+        topology.clone(),
+        store.clone(),
+        health.clone(),
+        stop.clone(),
+    ));
+    parts.spawn(probe(topology, store.clone(), health.clone(), stop.clone()));
+    parts.spawn(settle(store.clone(), stop.clone()));
+    parts.spawn(upkeep(metrics, stop.clone()));
+
+    // The first part that ends says why: it was told to, or it failed.
+    let first = tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        Some(ended) = parts.join_next() => ended.context("a part of the service panicked")?,
+    };
+    health.drain();
+    stop.cancel();
+    tracing::info!("stopping");
+    let rest = async {
+        let mut result = first;
+        while let Some(ended) = parts.join_next().await {
+            let ended = ended.context("a part of the service panicked")?;
+            result = result.and(ended);
+        }
+        result
+    };
+    let result = match tokio::time::timeout(STOP, rest).await {
+        Ok(result) => result,
+        Err(_) => {
+            // Nothing of it was acked; the next process gets it again.
+            tracing::warn!("not everything stopped in time; the rest is given up");
+            Ok(())
+        }
+    };
+    // Whatever still holds a connection is cut off by the end of the process.
+    let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
+    tracing::info!("stopped");
+    result
+}
+
+/// Waits for the database, then brings its schema up to date or checks it.
+async fn prepare_database(
+    store: &Store,
+    migrate: bool,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let deadline = Instant::now() + DATABASE_START;
+    loop {
+        let prepared = if migrate {
+            store.migrate().await.map(|applied| {
+                if applied > 0 {
+                    tracing::info!(applied, "migrations applied");
+                }
+            })
+        } else {
+            store.check_schema().await
+        };
+        match prepared {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_transient() && Instant::now() < deadline => {
+                tracing::warn!(error = %chain(&error), "the database is not there yet");
+            }
+            Err(error) => return Err(error).context("the database cannot be used"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = shutdown.cancelled() => bail!("stopped before the database was there"),
+        }
+    }
+}
+
+/// Waits for a fit stream, then reads from it.
+async fn ingest(
+    topology: Topology,
+    store: Store,
+    health: Health,
+    stop: CancellationToken,
+) -> Result<()> {
+    loop {
+        match topology.ensure().await {
+            Ok(_) => break,
+            Err(error) if error.is_unfit() => {
+                return Err(error).context("the broker cannot be used");
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+    health.set_broker(true);
+    Ingest::new(topology, store, health).run(stop).await;
+    Ok(())
+}
+
+/// Looks at database and broker, for the probes and the gauges.
+async fn probe(
+    topology: Topology,
+    store: Store,
+    health: Health,
+    stop: CancellationToken,
+) -> Result<()> {
+    let mut was_ready = false;
+    while !stop.is_cancelled() {
+        let (database, broker) = tokio::join!(probe_database(&store), probe_broker(&topology));
+        health.set_database(database);
+        health.set_broker(broker);
+        if health.ready() != was_ready {
+            was_ready = !was_ready;
+            tracing::info!(ready = was_ready, database, broker, "readiness changed");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PROBE_EVERY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    Ok(())
+}
+
+async fn probe_database(store: &Store) -> bool {
+    let looked = async {
+        store.check_schema().await?;
+        store.gauges().await
+    };
+    match tokio::time::timeout(Duration::from_secs(5), looked).await {
+        Ok(Ok(gauges)) => {
+            for verdict in Verdict::ALL.into_iter().chain([Verdict::WaitingForOrder]) {
+                let open = gauges.exceptions_open.iter().find(|(of, _)| *of == verdict);
+                set_gauge_of(verdict, open.map_or(0, |(_, count)| *count));
+            }
+            set_gauge("orderd_dead_letters_open", gauges.dead_letters_open);
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(error = %chain(&error), "the database does not answer");
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+async fn probe_broker(topology: &Topology) -> bool {
+    match topology.pending().await {
+        Ok(pending) => {
+            set_gauge(
+                "orderd_consumer_pending",
+                i64::try_from(pending).unwrap_or(i64::MAX),
+            );
+            true
+        }
+        Err(error) => {
+            tracing::debug!(error = %chain(&error), "the broker does not answer");
+            false
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge of counts")]
+fn set_gauge(name: &'static str, value: i64) {
+    gauge!(name).set(value as f64);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge of counts")]
+fn set_gauge_of(verdict: Verdict, value: i64) {
+    gauge!("orderd_exceptions_open", "verdict" => verdict.as_str()).set(value as f64);
+}
+
+/// Settles what a process left that died between a commit and the settling after it.
+async fn settle(store: Store, stop: CancellationToken) -> Result<()> {
+    while !stop.is_cancelled() {
+        match store.settle_stranded(SETTLE_MAX).await {
+            Ok(0) => {}
+            Ok(settled) => tracing::info!(settled, "stranded payments settled"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "stranded payments were not settled");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SETTLE_EVERY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    Ok(())
+}
+
+async fn upkeep(
+    metrics: metrics_exporter_prometheus::PrometheusHandle,
+    stop: CancellationToken,
+) -> Result<()> {
+    while !stop.is_cancelled() {
+        metrics.run_upkeep();
+        tokio::select! {
+            () = tokio::time::sleep(UPKEEP_EVERY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    Ok(())
+}
+
+fn describe_metrics() {
+    use metrics::describe_gauge;
+
+    ingest::describe_metrics();
+    describe_gauge!(
+        "orderd_consumer_pending",
+        "Messages the consumer has not been given yet"
+    );
+    describe_gauge!(
+        "orderd_exceptions_open",
+        "Open payment exceptions by verdict"
+    );
+    describe_gauge!("orderd_dead_letters_open", "Open dead letters");
+}

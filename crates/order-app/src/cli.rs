@@ -1,0 +1,116 @@
+//! The command line, made from the table of settings.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::config::{Error, Given, SETTINGS, Setting};
+
+/// What `orderd` is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Serve.
+    Serve {
+        /// Apply missing migrations first.
+        migrate: bool,
+    },
+    /// Apply missing migrations.
+    Migrate,
+    /// Check the invariants.
+    Audit,
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Print the state machine.
+    Diagram,
+}
+
+/// The commands and their flags.
+pub fn command() -> Command {
+    let with_settings = |command: Command| {
+        SETTINGS
+            .iter()
+            .fold(command, |command, setting| command.arg(argument(setting)))
+            .arg(
+                Arg::new("config")
+                    .long("config")
+                    .value_name("FILE")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("A TOML file with settings; flags and environment win over it"),
+            )
+    };
+    let no_migrate = Arg::new("no-migrate")
+        .long("no-migrate")
+        .action(ArgAction::SetTrue)
+        .help("Do not apply migrations; exit 1 if some are missing");
+    Command::new("orderd")
+        .about("Makes each payment count exactly once")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            with_settings(Command::new("serve").about("Consume payment events and serve HTTP"))
+                .arg(no_migrate),
+        )
+        .subcommand(with_settings(
+            Command::new("migrate").about("Apply missing migrations"),
+        ))
+        .subcommand(with_settings(
+            Command::new("audit").about("Check every invariant; exit 3 if one is broken"),
+        ))
+        .subcommand(Command::new("openapi").about("Print the OpenAPI document"))
+        .subcommand(Command::new("diagram").about("Print the state machine as Mermaid"))
+}
+
+fn argument(setting: &'static Setting) -> Arg {
+    let help = if setting.default.is_empty() {
+        setting.help.to_owned()
+    } else {
+        format!("{} [default: {}]", setting.help, setting.default)
+    };
+    Arg::new(setting.flag)
+        .long(setting.flag)
+        .env(setting.env)
+        .hide_env_values(true)
+        .value_name("VALUE")
+        .help(help)
+}
+
+/// Says what to do from what clap found.
+pub fn task(matches: &ArgMatches) -> (Task, &ArgMatches) {
+    match matches.subcommand() {
+        Some(("serve", flags)) => (
+            Task::Serve {
+                migrate: !flags.get_flag("no-migrate"),
+            },
+            flags,
+        ),
+        Some(("migrate", flags)) => (Task::Migrate, flags),
+        Some(("audit", flags)) => (Task::Audit, flags),
+        Some(("diagram", flags)) => (Task::Diagram, flags),
+        // A subcommand is required, and this is the last of them.
+        Some((_, flags)) => (Task::Openapi, flags),
+        None => (Task::Openapi, matches),
+    }
+}
+
+/// The settings given with a command.
+///
+/// # Errors
+/// If the file or a variable is unknown or unreadable.
+pub fn given(flags: &ArgMatches) -> Result<Given, Error> {
+    let value = |setting: &Setting| {
+        let value = flags.get_one::<String>(setting.flag)?.clone();
+        let name = match flags.value_source(setting.flag) {
+            Some(ValueSource::EnvVariable) => setting.env.to_owned(),
+            _ => format!("--{}", setting.flag),
+        };
+        Some((name, value))
+    };
+    let environment = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    Given::collect(
+        value,
+        environment,
+        flags.get_one::<PathBuf>("config").map(PathBuf::as_path),
+    )
+}

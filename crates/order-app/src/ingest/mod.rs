@@ -1,0 +1,194 @@
+//! From the stream to the database: pull, decode, record, ack.
+//!
+//! A message is acked when its outcome is a committed row, and at no other time. A fault of ours
+//! stops the pulling until it is over; it never makes a dead letter and never burns a delivery.
+
+mod pull;
+mod record;
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
+use order_store::{NewDeadLetter, PaymentFact, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::health::Health;
+use crate::nats::Topology;
+use crate::payment_event::{BODY_MAX, NotUnderstood, decode};
+
+pub use record::{DEAD_LETTER, describe_metrics};
+
+/// How many batches are in flight in one instance: while one is in the database, the other is at
+/// the broker.
+const WORKERS: usize = 2;
+
+/// The most messages of one batch, and so of one transaction.
+const BATCH_MAX: usize = 2000;
+
+/// How long acks may take before they are given up: a lost ack costs one `DUPLICATE`.
+const ACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The way in for payment events.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    topology: Topology,
+    store: Store,
+    health: Health,
+}
+
+/// What a message turned out to be.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    /// A payment.
+    Fact(PaymentFact),
+    /// Nothing that can be understood.
+    Letter(NewDeadLetter),
+}
+
+impl Ingest {
+    /// An ingest that is not running yet.
+    pub fn new(topology: Topology, store: Store, health: Health) -> Self {
+        Self {
+            topology,
+            store,
+            health,
+        }
+    }
+
+    /// Runs until `shutdown`; batches in hand are finished.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..WORKERS {
+            workers.spawn(self.clone().work(shutdown.clone()));
+        }
+        while let Some(done) = workers.join_next().await {
+            if let Err(failed) = done {
+                std::panic::resume_unwind(failed.into_panic());
+            }
+        }
+    }
+
+    async fn work(self, shutdown: CancellationToken) {
+        let mut consumer: Option<PullConsumer> = None;
+        while !shutdown.is_cancelled() {
+            // Looked up again after every fault: stream or consumer may be gone or new.
+            let ready = match consumer.take() {
+                Some(ready) => ready,
+                None => match self.topology.ensure().await {
+                    Ok(ready) => ready,
+                    Err(error) => {
+                        self.health.set_broker(false);
+                        let cause = crate::telemetry::chain(&error);
+                        tracing::warn!(error = %cause, "the broker is not ready to be read from");
+                        pause(&shutdown, Duration::from_secs(1)).await;
+                        continue;
+                    }
+                },
+            };
+            let pulled = tokio::select! {
+                biased;
+                pulled = pull::pull(&ready, BATCH_MAX) => pulled,
+                () = shutdown.cancelled() => return,
+            };
+            match pulled {
+                Ok(messages) => {
+                    self.step(messages, &shutdown).await;
+                    consumer = Some(ready);
+                }
+                Err(error) => {
+                    tracing::warn!(error = %error, "pulling failed; the consumer is looked up again");
+                    pause(&shutdown, Duration::from_millis(200)).await;
+                }
+            }
+        }
+    }
+
+    /// Records a batch of messages, then acks them. On shutdown amid a fault nothing is acked:
+    /// the broker will deliver it again.
+    async fn step(&self, messages: Vec<Message>, shutdown: &CancellationToken) {
+        if messages.is_empty() {
+            return;
+        }
+        let items: Vec<Item> = messages.iter().map(|message| self.read(message)).collect();
+        let Some(outcomes) = self.record(items, &messages, shutdown).await else {
+            return;
+        };
+        let committed_at = clock::now();
+        ack(&messages).await;
+        record::count(&messages, &outcomes, committed_at);
+    }
+
+    fn read(&self, message: &Message) -> Item {
+        let subject = message.subject.as_str();
+        let provider = subject
+            .strip_prefix(self.topology.inbound_subject())
+            .and_then(|rest| rest.strip_prefix('.'))
+            .unwrap_or_default();
+        match decode(provider, &message.payload) {
+            Ok(fact) => Item::Fact(fact),
+            Err(fault) => Item::Letter(letter(message, &fault)),
+        }
+    }
+}
+
+/// Keeps a message that was not understood, byte for byte.
+pub(crate) fn letter(message: &Message, fault: &NotUnderstood) -> NewDeadLetter {
+    let (stream, sequence) = match message.info() {
+        Ok(info) => (info.stream.to_owned(), info.stream_sequence),
+        // Only a reply subject that no server writes.
+        Err(_) => (String::new(), 0),
+    };
+    let mut headers = serde_json::Map::new();
+    if let Some(found) = &message.headers {
+        for (name, values) in found.iter() {
+            let values: Vec<&str> = values.iter().map(async_nats::HeaderValue::as_str).collect();
+            headers.insert(name.to_string(), values.into());
+        }
+    }
+    NewDeadLetter {
+        stream,
+        subject: message.subject.to_string(),
+        sequence,
+        headers: serde_json::Value::Object(headers).to_string(),
+        body: message.payload.iter().copied().take(BODY_MAX).collect(),
+        reason: fault.reason.as_str(),
+        detail: fault.detail.clone(),
+    }
+}
+
+/// Acks are hints: what gets lost is delivered again and is a duplicate.
+async fn ack(messages: &[Message]) {
+    let all = async {
+        for message in messages {
+            if let Err(error) = message.ack().await {
+                tracing::warn!(error = %error, "an ack could not be sent");
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(ACK_TIMEOUT, all).await.is_err() {
+        tracing::warn!("acks could not be sent in time; their messages will be delivered again");
+    }
+}
+
+/// Tells the broker that messages in hand are worked on.
+async fn keep_in_progress(messages: &[Message]) {
+    let all = async {
+        for message in messages {
+            if message.ack_with(AckKind::Progress).await.is_err() {
+                return;
+            }
+        }
+    };
+    // What doesn't get through is delivered again and is a duplicate.
+    let _ = tokio::time::timeout(ACK_TIMEOUT, all).await;
+}
+
+async fn pause(shutdown: &CancellationToken, pause: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        () = shutdown.cancelled() => {}
+    }
+}

@@ -1,0 +1,8 @@
+//! The connection to NATS, and the streams and the consumer this service needs there.
+
+mod connect;
+mod topology;
+
+pub use connect::connect;
+pub(crate) use topology::ACK_WAIT;
+pub use topology::{Topology, TopologyError};

@@ -1,0 +1,417 @@
+//! The stream and the durable consumer: created if missing, verified if there.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::context::{
+    ConsumerInfoError, CreateStreamError, GetStreamError, GetStreamErrorKind,
+};
+use async_nats::jetstream::stream::{
+    Config as StreamConfig, ConsumerError, DiscardPolicy, RetentionPolicy, StorageType, Stream,
+};
+use async_nats::jetstream::{Context, ErrorCode};
+
+use crate::config::NatsConfig;
+
+/// Redelivery after this long without an ack.
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(30);
+
+/// How many messages may be in hand, over all instances: far more than they hold in batches, so
+/// that one that died with a batch doesn't stall the others.
+const ACK_PENDING_MAX: i64 = 50_000;
+
+const DUPLICATE_WINDOW: Duration = Duration::from_mins(10);
+
+/// The names in the broker.
+#[derive(Debug, Clone)]
+pub struct Topology {
+    context: Context,
+    config: NatsConfig,
+}
+
+/// The broker is not as this service needs it, or could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// An existing stream that loses or forgets messages. It is never altered.
+    #[error("stream {stream}: {field} is {found}, but must be {wanted}")]
+    Unfit {
+        /// Which stream.
+        stream: String,
+        /// Which of its settings.
+        field: &'static str,
+        /// What it should be.
+        wanted: String,
+        /// What it is.
+        found: String,
+    },
+    /// The stream could not be read.
+    #[error("stream {0} could not be read")]
+    ReadStream(String, #[source] GetStreamError),
+    /// The stream could not be created.
+    #[error("stream {0} could not be created")]
+    CreateStream(String, #[source] CreateStreamError),
+    /// The consumer could not be read or created.
+    #[error("consumer {0} could not be made ready")]
+    Consumer(String, #[source] ConsumerError),
+    /// The consumer could not be read.
+    #[error("consumer {0} could not be read")]
+    ReadConsumer(String, #[source] ConsumerInfoError),
+}
+
+impl TopologyError {
+    /// Whether the broker answered, and waiting won't help.
+    pub fn is_unfit(&self) -> bool {
+        match self {
+            Self::Unfit { .. } => true,
+            Self::ReadStream(..)
+            | Self::CreateStream(..)
+            | Self::Consumer(..)
+            | Self::ReadConsumer(..) => false,
+        }
+    }
+}
+
+impl Topology {
+    /// The names of `config` on a connection.
+    pub fn new(client: async_nats::Client, config: NatsConfig) -> Self {
+        let context = async_nats::jetstream::new(client);
+        Self { context, config }
+    }
+
+    /// The connection.
+    pub fn client(&self) -> async_nats::Client {
+        self.context.client()
+    }
+
+    /// The inbound subject without the provider.
+    pub fn inbound_subject(&self) -> &str {
+        &self.config.inbound_subject
+    }
+
+    /// Makes sure of stream and consumer; safe to repeat.
+    ///
+    /// # Errors
+    /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
+    pub async fn ensure(&self) -> Result<PullConsumer, TopologyError> {
+        let stream = self.ensure_stream().await?;
+        self.ensure_consumer(&stream).await
+    }
+
+    /// How many messages the consumer has not been given yet; an answer also says that stream and
+    /// consumer are there.
+    ///
+    /// # Errors
+    /// If they are not, or nobody answers.
+    pub async fn pending(&self) -> Result<u64, TopologyError> {
+        let stream = self
+            .context
+            .get_stream_no_info(&self.config.inbound_stream)
+            .await;
+        let stream = stream.map_err(|error| {
+            TopologyError::ReadStream(self.config.inbound_stream.clone(), error)
+        })?;
+        let info = stream.consumer_info(&self.config.consumer).await;
+        let info =
+            info.map_err(|error| TopologyError::ReadConsumer(self.config.consumer.clone(), error))?;
+        Ok(info.num_pending)
+    }
+
+    fn filter(&self) -> String {
+        format!("{}.>", self.config.inbound_subject)
+    }
+
+    async fn ensure_stream(&self) -> Result<Stream, TopologyError> {
+        let name = &self.config.inbound_stream;
+        match self.context.get_stream(name).await {
+            Ok(stream) => {
+                verify(&stream.cached_info().config, &self.filter())?;
+                Ok(stream)
+            }
+            Err(error) if is_missing(&error) => {
+                tracing::info!(stream.name = %name, "the stream is missing and is created");
+                let created = self
+                    .context
+                    .create_stream(stream_config(name, self.filter()))
+                    .await;
+                created.map_err(|error| TopologyError::CreateStream(name.clone(), error))
+            }
+            Err(error) => Err(TopologyError::ReadStream(name.clone(), error)),
+        }
+    }
+
+    async fn ensure_consumer(&self, stream: &Stream) -> Result<PullConsumer, TopologyError> {
+        let name = &self.config.consumer;
+        let wanted = consumer_config(name, self.filter());
+        let fault = |error| TopologyError::Consumer(name.clone(), error);
+        let found: PullConsumer = stream
+            .get_or_create_consumer(name, wanted.clone())
+            .await
+            .map_err(fault)?;
+        let config = &found.cached_info().config;
+        let differs: Vec<String> = [
+            (
+                "ack_policy",
+                format!("{:?}", config.ack_policy),
+                format!("{:?}", wanted.ack_policy),
+            ),
+            (
+                "ack_wait",
+                format!("{:?}", config.ack_wait),
+                format!("{:?}", wanted.ack_wait),
+            ),
+            (
+                "max_deliver",
+                config.max_deliver.to_string(),
+                wanted.max_deliver.to_string(),
+            ),
+            (
+                "backoff",
+                format!("{:?}", config.backoff),
+                format!("{:?}", wanted.backoff),
+            ),
+            (
+                "filter_subject",
+                config.filter_subject.clone(),
+                wanted.filter_subject.clone(),
+            ),
+            (
+                "max_ack_pending",
+                config.max_ack_pending.to_string(),
+                wanted.max_ack_pending.to_string(),
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, found, wanted)| found != wanted)
+        .map(|(field, found, wanted)| format!("{field} is {found}, becomes {wanted}"))
+        .collect();
+        if differs.is_empty() {
+            return Ok(found);
+        }
+        tracing::warn!(
+            consumer.name = %name,
+            differences = %differs.join("; "),
+            "the consumer differs from what is needed and is put right"
+        );
+        // Fields that this service doesn't care about, and where it starts, stay as they are.
+        let put_right = pull::Config {
+            durable_name: Some(name.clone()),
+            ack_policy: wanted.ack_policy,
+            ack_wait: wanted.ack_wait,
+            max_deliver: wanted.max_deliver,
+            backoff: Vec::new(),
+            filter_subject: wanted.filter_subject,
+            max_ack_pending: wanted.max_ack_pending,
+            deliver_policy: config.deliver_policy,
+            replay_policy: config.replay_policy,
+            max_waiting: config.max_waiting,
+            num_replicas: config.num_replicas,
+            memory_storage: config.memory_storage,
+            inactive_threshold: config.inactive_threshold,
+            ..pull::Config::default()
+        };
+        self.context
+            .create_consumer_on_stream(put_right, self.config.inbound_stream.clone())
+            .await
+            .map_err(fault)
+    }
+}
+
+fn is_missing(error: &GetStreamError) -> bool {
+    match error.kind() {
+        GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
+        _ => false,
+    }
+}
+
+fn stream_config(name: &str, subject: String) -> StreamConfig {
+    StreamConfig {
+        name: name.to_owned(),
+        subjects: vec![subject],
+        retention: RetentionPolicy::Limits,
+        storage: StorageType::File,
+        discard: DiscardPolicy::New,
+        duplicate_window: DUPLICATE_WINDOW,
+        ..StreamConfig::default()
+    }
+}
+
+fn consumer_config(name: &str, filter: String) -> pull::Config {
+    pull::Config {
+        durable_name: Some(name.to_owned()),
+        ack_policy: AckPolicy::Explicit,
+        deliver_policy: DeliverPolicy::All,
+        ack_wait: ACK_WAIT,
+        max_deliver: -1,
+        filter_subject: filter,
+        max_ack_pending: ACK_PENDING_MAX,
+        ..pull::Config::default()
+    }
+}
+
+/// Refuses what loses payments, warns about what merely differs.
+fn verify(found: &StreamConfig, subject: &str) -> Result<(), TopologyError> {
+    let unfit = |field, wanted: String, found_value: String| TopologyError::Unfit {
+        stream: found.name.clone(),
+        field,
+        wanted,
+        found: found_value,
+    };
+    if found.storage != StorageType::File {
+        return Err(unfit(
+            "storage",
+            "file".to_owned(),
+            format!("{:?}", found.storage),
+        ));
+    }
+    if found.retention != RetentionPolicy::Limits {
+        return Err(unfit(
+            "retention",
+            "limits".to_owned(),
+            format!("{:?}", found.retention),
+        ));
+    }
+    if !found.subjects.iter().any(|known| covers(known, subject)) {
+        let listed = if found.subjects.is_empty() {
+            "none".to_owned()
+        } else {
+            found.subjects.join(", ")
+        };
+        return Err(unfit("subjects", subject.to_owned(), listed));
+    }
+    let wanted = stream_config(&found.name, subject.to_owned());
+    for (field, found_value, wanted_value) in [
+        (
+            "discard",
+            format!("{:?}", found.discard),
+            format!("{:?}", wanted.discard),
+        ),
+        (
+            "max_age",
+            format!("{:?}", found.max_age),
+            format!("{:?}", wanted.max_age),
+        ),
+        (
+            "duplicate_window",
+            format!("{:?}", found.duplicate_window),
+            format!("{:?}", wanted.duplicate_window),
+        ),
+    ] {
+        if found_value != wanted_value {
+            tracing::warn!(
+                stream.name = %found.name,
+                field,
+                found = %found_value,
+                wanted = %wanted_value,
+                "the stream differs from what is recommended and is left as it is"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether a stream's subject takes everything under `subject`, which ends in `.>`.
+fn covers(known: &str, subject: &str) -> bool {
+    let (mut known, mut subject) = (known.split('.'), subject.split('.'));
+    loop {
+        match (known.next(), subject.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some("*"), Some(token)) if token != ">" => {}
+            (Some(a), Some(b)) if a == b => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> StreamConfig {
+        stream_config("PAYMENTS", "payments.events.>".to_owned())
+    }
+
+    fn check(found: &StreamConfig, unfit: Option<&str>) {
+        let field = match verify(found, "payments.events.>") {
+            Ok(()) => None,
+            Err(TopologyError::Unfit { field, .. }) => Some(field),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(field, unfit);
+    }
+
+    #[test]
+    fn a_stream_that_loses_or_forgets_is_unfit_and_others_are_taken_as_they_are() {
+        check(&stream(), None);
+        check(
+            &StreamConfig {
+                storage: StorageType::Memory,
+                ..stream()
+            },
+            Some("storage"),
+        );
+        check(
+            &StreamConfig {
+                retention: RetentionPolicy::WorkQueue,
+                ..stream()
+            },
+            Some("retention"),
+        );
+        check(
+            &StreamConfig {
+                retention: RetentionPolicy::Interest,
+                ..stream()
+            },
+            Some("retention"),
+        );
+        check(
+            &StreamConfig {
+                subjects: vec!["payments.other.>".to_owned()],
+                ..stream()
+            },
+            Some("subjects"),
+        );
+        check(
+            &StreamConfig {
+                subjects: vec!["payments.events.*".to_owned()],
+                ..stream()
+            },
+            Some("subjects"),
+        );
+        check(
+            &StreamConfig {
+                subjects: Vec::new(),
+                ..stream()
+            },
+            Some("subjects"),
+        );
+        check(
+            &StreamConfig {
+                subjects: vec!["x".to_owned(), "payments.>".to_owned()],
+                ..stream()
+            },
+            None,
+        );
+        check(
+            &StreamConfig {
+                subjects: vec!["*.events.>".to_owned()],
+                ..stream()
+            },
+            None,
+        );
+        check(
+            &StreamConfig {
+                subjects: vec![">".to_owned()],
+                ..stream()
+            },
+            None,
+        );
+        check(
+            &StreamConfig {
+                discard: DiscardPolicy::Old,
+                max_age: ACK_WAIT,
+                ..stream()
+            },
+            None,
+        );
+    }
+}
