@@ -1,1 +1,8 @@
-//! Stub.
+//! `orderd` as a process, against a real nats-server, PostgreSQL and SQLite files.
+
+mod broker;
+mod drill;
+mod faults;
+mod process;
+mod support;
+mod tidy;

@@ -1,0 +1,49 @@
+//! The drill in small doses: every ingredient, on both databases.
+
+use order_drill::{Names, Plan, PlanOptions, Progress, RunOptions};
+
+use crate::support::{Database, Payments, Service, audit};
+
+async fn counts_each_payment_once(database: Database) {
+    let payments = Payments::new().await;
+    let service = Service::start(&database, &payments).await;
+    let plan = Plan::generate(&PlanOptions {
+        orders: 300,
+        ..PlanOptions::default()
+    })
+    .unwrap();
+    let options = RunOptions {
+        counters: true,
+        ..against(&service, &payments)
+    };
+    let report = order_drill::run(&options, &plan, &Progress::default())
+        .await
+        .unwrap();
+    assert_eq!(report.differences_total, 0, "{:#?}", report.differences);
+    assert_eq!(service.terminate().await.0, Some(0));
+    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_payment_counts_once_on_postgres() {
+    counts_each_payment_once(Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_payment_counts_once_on_sqlite() {
+    counts_each_payment_once(Database::sqlite()).await;
+}
+
+/// A drill of this service.
+fn against(service: &Service, payments: &Payments) -> RunOptions {
+    RunOptions {
+        http: service.http.clone(),
+        nats: payments.server.clone(),
+        names: Names {
+            inbound_stream: payments.stream.clone(),
+            inbound_subject: payments.subject.clone(),
+            ..Names::default()
+        },
+        ..RunOptions::default()
+    }
+}

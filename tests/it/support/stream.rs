@@ -1,0 +1,68 @@
+//! The stream a test publishes to, with names of its own.
+
+use async_nats::jetstream::consumer::Info;
+use async_nats::jetstream::{self, Context};
+use order_testkit::{Nats, unique_name};
+
+use super::eventually;
+
+/// Names in a broker, and a connection to publish over.
+#[derive(Debug, Clone)]
+pub(crate) struct Payments {
+    pub(crate) server: String,
+    pub(crate) stream: String,
+    pub(crate) subject: String,
+    pub(crate) context: Context,
+}
+
+impl Payments {
+    /// On the nats-server that all tests share.
+    pub(crate) async fn new() -> Self {
+        Self::on(Nats::shared().url()).await
+    }
+
+    /// On a nats-server of the test's own.
+    pub(crate) async fn on(server: &str) -> Self {
+        let name = unique_name("pay");
+        let options = async_nats::ConnectOptions::new().retry_on_initial_connect();
+        let client = options.connect(server).await.unwrap();
+        Self {
+            server: server.to_owned(),
+            stream: name.to_uppercase(),
+            subject: format!("{name}.events"),
+            context: jetstream::new(client),
+        }
+    }
+
+    /// Publishes a body as provider `acme` and waits for its ack.
+    pub(crate) async fn publish(&self, body: impl Into<Vec<u8>>) {
+        let body: Vec<u8> = body.into();
+        let subject = format!("{}.acme", self.subject);
+        eventually("a publish ack", async || {
+            let sent = self
+                .context
+                .publish(subject.clone(), body.clone().into())
+                .await;
+            match sent {
+                Ok(ack) => ack.await.ok(),
+                Err(_) => None,
+            }
+        })
+        .await;
+    }
+
+    /// The state of the consumer, if it is there.
+    pub(crate) async fn consumer(&self) -> Option<Info> {
+        let stream = self.context.get_stream_no_info(&self.stream).await.ok()?;
+        stream.consumer_info("orderd").await.ok()
+    }
+
+    /// Waits until everything is delivered and acked.
+    pub(crate) async fn drained(&self) {
+        eventually("nothing pending, nothing unacked", async || {
+            let info = self.consumer().await?;
+            (info.num_pending == 0 && info.num_ack_pending == 0).then_some(())
+        })
+        .await;
+    }
+}

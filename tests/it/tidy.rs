@@ -1,0 +1,180 @@
+//! The house rules that a machine can check.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Every Rust file under a folder, with its text.
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut open = vec![root().join(folder)];
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(root()).unwrap().to_owned(), text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} holds no source");
+    found
+}
+
+fn dependencies(krate: &str) -> Vec<String> {
+    let manifest: toml::Table = read(format!("crates/{krate}/Cargo.toml")).parse().unwrap();
+    manifest["dependencies"]
+        .as_table()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    for (krate, allowed) in [
+        ("order-fsm", &[][..]),
+        ("order-store", &["order-fsm"]),
+        ("order-app", &["order-fsm", "order-store"]),
+        ("order-drill", &[]),
+        ("order-testkit", &[]),
+    ] {
+        let ours = dependencies(krate)
+            .into_iter()
+            .filter(|name| name.starts_with("order-"));
+        for name in ours {
+            assert!(
+                allowed.contains(&name.as_str()),
+                "{krate} depends on {name}"
+            );
+        }
+    }
+    let pure = dependencies("order-fsm");
+    assert_eq!(pure, ["iso_currency", "thiserror"], "order-fsm is pure");
+}
+
+#[test]
+fn libraries_stay_in_their_rooms() {
+    let check = |name: &str, rooms: &[&str]| {
+        for folder in [
+            "crates/order-app/src",
+            "crates/order-store/src",
+            "crates/order-fsm/src",
+        ] {
+            for (path, text) in sources(folder) {
+                let path = path.to_str().unwrap();
+                let used = text
+                    .lines()
+                    .any(|line| !line.trim_start().starts_with("//") && line.contains(name));
+                let allowed = rooms.iter().any(|room| path.contains(room));
+                assert!(!used || allowed, "{path} uses {name}");
+            }
+        }
+    };
+    check("sqlx::", &["order-store/"]);
+    check("axum::", &["order-app/src/http/"]);
+    check("utoipa::", &["order-app/src/http/"]);
+    check(
+        "async_nats::",
+        &[
+            "/nats/",
+            "/ingest/",
+            "/relay/",
+            "/payment_service/",
+            "/config.rs",
+        ],
+    );
+    check("anyhow::", &["/main.rs", "/app.rs", "/nats/connect.rs"]);
+}
+
+#[test]
+fn entrances_do_not_know_one_another() {
+    let entrances = ["ingest", "http"];
+    for entrance in entrances {
+        for (path, text) in sources(&format!("crates/order-app/src/{entrance}")) {
+            for other in entrances.iter().filter(|other| **other != entrance) {
+                assert!(
+                    !text.contains(&format!("crate::{other}")),
+                    "{} uses {other}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_dependency_says_why_it_is_there() {
+    let manifest = read("Cargo.toml");
+    let (_, table) = manifest.split_once("[workspace.dependencies]").unwrap();
+    let (table, _) = table.split_once("\n[").unwrap();
+    let mut explained = false;
+    for line in table.lines() {
+        if line.starts_with('#') {
+            explained = true;
+        } else if line.is_empty() {
+            explained = false;
+        } else {
+            assert!(
+                explained || line.starts_with("order-"),
+                "no reason for {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn exceptions_from_lints_are_explained() {
+    for folder in ["crates", "tests"] {
+        for (path, text) in sources(folder) {
+            let allow = concat!("#[", "allow(");
+            assert!(
+                !text.contains(allow),
+                "{}: use expect with a reason",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn no_file_outgrows_its_question() {
+    const LINES_MAX: usize = 520;
+    for folder in ["crates", "tests"] {
+        for (path, text) in sources(folder) {
+            let lines = text.lines().count();
+            assert!(lines <= LINES_MAX, "{} has {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_readme_lists_every_setting_with_its_default() {
+    let readme = read("README.md");
+    for setting in order_app::config::SETTINGS {
+        let default = if setting.default.is_empty() {
+            "none"
+        } else {
+            setting.default
+        };
+        let row = format!("| `{}` | `--{}` | `{default}` |", setting.env, setting.flag);
+        assert!(readme.contains(&row), "the README lacks {row}");
+    }
+}
+
+#[test]
+fn the_documents_show_the_state_machine_as_it_is() {
+    assert!(read("ARCHITECTURE.md").contains(order_fsm::diagram().trim()));
+}
