@@ -23,6 +23,9 @@ pub enum Error {
     /// A concurrent writer changed what was just judged: nothing was written, try again.
     #[error("lost a race while {0}")]
     Raced(&'static str),
+    /// Everything went well and was rolled back, as asked. Never leaves this crate.
+    #[error("rolled back, as asked")]
+    Rehearsed,
     /// A row that this version doesn't understand.
     #[error("inconsistent {table}.{column} of {id:?}")]
     Inconsistent {
@@ -78,7 +81,8 @@ impl Error {
         match self {
             Self::Database { source, .. } => kind(source) != Kind::Data,
             Self::CommitUnknown(_) | Self::Deadline(_) | Self::Raced(_) => true,
-            Self::Inconsistent { .. }
+            Self::Rehearsed
+            | Self::Inconsistent { .. }
             | Self::Migrate(_)
             | Self::SchemaTooOld { .. }
             | Self::FileInUse { .. }
@@ -93,6 +97,7 @@ impl Error {
             Self::CommitUnknown(_)
             | Self::Deadline(_)
             | Self::Raced(_)
+            | Self::Rehearsed
             | Self::Inconsistent { .. }
             | Self::Migrate(_)
             | Self::SchemaTooOld { .. }
@@ -109,6 +114,7 @@ impl Error {
             }
             Self::Raced(_) => true,
             Self::Deadline(_)
+            | Self::Rehearsed
             | Self::Inconsistent { .. }
             | Self::Migrate(_)
             | Self::SchemaTooOld { .. }

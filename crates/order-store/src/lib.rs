@@ -8,6 +8,7 @@
 //! [`Store::record_payments`] (the heart, see `record`) or [`Store::create_order`].
 
 mod audit;
+mod close;
 mod conn;
 mod dead_letters;
 mod error;
@@ -19,6 +20,7 @@ mod orders;
 mod pay;
 mod payments;
 mod record;
+mod retention;
 mod settle;
 mod sql;
 mod store;
@@ -26,12 +28,15 @@ mod transitions;
 mod ts;
 
 pub use audit::{Finding, Invariant};
-pub use dead_letters::NewDeadLetter;
+pub use close::{Closed, Closing, Resolution, UnknownResolution};
+pub use dead_letters::{
+    DeadLetter, Discarded, LetterCursor, LetterState, NewDeadLetter, Replayed, UnknownLetterState,
+};
 pub use error::Error;
 pub use exceptions::exception_id;
 pub use gauges::Gauges;
 pub use migrate::FileLock;
-pub use operate::{Operated, Operation};
+pub use operate::{Operated, Operation, RefusedAs};
 pub use orders::{CreateOutcome, NewOrder, Order, PaidBy};
 pub use payments::{Payment, PaymentCursor, PaymentFilter};
 pub use record::{Batch, PaymentFact};

@@ -6,7 +6,7 @@ use crate::conn::{Tx, fetch_all};
 use crate::error::{Error, doing};
 use crate::orders::{self, Order};
 use crate::store::Store;
-use crate::transitions::{self, Advanced, NewTransition};
+use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
 use crate::ts::Ts;
 use crate::{Source, sql};
 
@@ -23,6 +23,19 @@ pub struct Operation {
     pub actor: String,
     /// Why.
     pub reason: Option<String>,
+    /// The versions the caller expects, if it does; asked before everything else.
+    pub if_version: Option<Vec<i64>>,
+    /// The reasons refusals get in the history: the names of the answers the caller gets.
+    pub refused_as: RefusedAs,
+}
+
+/// How refusals are named in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedAs {
+    /// The step is not legal.
+    pub illegal: &'static str,
+    /// Money is held.
+    pub money_held: &'static str,
 }
 
 /// What came of it, with the order as it now is.
@@ -36,6 +49,8 @@ pub enum Operated {
     Refused(Order, Refusal),
     /// Money of this order waits for a person or for its order: it is not cancelled.
     MoneyHeld(Order),
+    /// The order has another version than the caller expects.
+    OtherVersion(Order),
     /// There is no such order.
     Missing,
 }
@@ -57,12 +72,23 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
     let Some(mut order) = orders::lock(tx, &[id]).await?.pop() else {
         return Ok(Operated::Missing);
     };
+    if operation
+        .if_version
+        .as_ref()
+        .is_some_and(|wanted| !wanted.contains(&order.version))
+    {
+        return Ok(Operated::OtherVersion(order));
+    }
     let step = match decide(order.status, operation.event) {
         Decision::Advance(step) => step,
         Decision::AlreadyThere => return Ok(Operated::AlreadyThere(order)),
-        Decision::Refused(refusal) => return Ok(Operated::Refused(order, refusal)),
+        Decision::Refused(refusal) => {
+            refuse(tx, operation, &order, operation.refused_as.illegal).await?;
+            return Ok(Operated::Refused(order, refusal));
+        }
     };
     if operation.event == OrderEvent::Cancel && money_held(tx, id).await? {
+        refuse(tx, operation, &order, operation.refused_as.money_held).await?;
         return Ok(Operated::MoneyHeld(order));
     }
     let advanced = advance(tx, id, step).await?;
@@ -78,6 +104,24 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
     let Ts(updated_at) = advanced.updated_at;
     order.updated_at = updated_at;
     Ok(Operated::Applied(order))
+}
+
+async fn refuse(
+    tx: &mut Tx,
+    operation: &Operation,
+    order: &Order,
+    reason: &str,
+) -> Result<(), Error> {
+    let refusal = NewRefusal {
+        order_id: order.order_id.as_str(),
+        version: order.version,
+        event: operation.event,
+        reason,
+        payment: None,
+        source: operation.source,
+        actor: &operation.actor,
+    };
+    transitions::refuse(tx, &refusal).await
 }
 
 async fn money_held(tx: &mut Tx, order_id: &str) -> Result<bool, Error> {

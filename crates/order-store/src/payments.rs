@@ -61,14 +61,16 @@ impl Payment {
 impl PaymentCursor {
     fn start() -> Self {
         Self {
-            // Before every year the edge lets in.
-            received_at: OffsetDateTime::UNIX_EPOCH - time::Duration::days(800_000),
+            received_at: START,
             provider: String::new(),
             transaction_id: String::new(),
             kind: String::new(),
         }
     }
 }
+
+/// Before every year the edge lets in.
+pub(crate) const START: OffsetDateTime = time::macros::datetime!(-200-01-01 0:00 UTC);
 
 /// Which payments to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -80,7 +80,12 @@ impl Store {
     }
 }
 
-async fn record(tx: &mut Tx, batch: &Batch, options: &StoreOptions) -> Result<Vec<Verdict>, Error> {
+/// Records a batch; see the module.
+pub(crate) async fn record(
+    tx: &mut Tx,
+    batch: &Batch,
+    options: &StoreOptions,
+) -> Result<Vec<Verdict>, Error> {
     let facts = &batch.facts;
     let mut verdicts: Vec<Option<Verdict>> = facts
         .iter()

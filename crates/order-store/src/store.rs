@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -257,6 +257,40 @@ impl Store {
             }
         })
         .await
+    }
+
+    /// Runs a transaction like [`Self::write`]; a dry run is rolled back and only its answer kept.
+    pub(crate) async fn write_unless<T, F>(&self, dry_run: bool, step: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
+    {
+        if !dry_run {
+            return self.write(step).await;
+        }
+        let rehearsed = Arc::new(Mutex::new(None));
+        let kept = rehearsed.clone();
+        let step = Arc::new(step);
+        let ended = self
+            .write(move |tx| {
+                let (kept, step) = (kept.clone(), step.clone());
+                Box::pin(async move {
+                    let value = step(tx).await?;
+                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                    // What rolls a transaction back is an error.
+                    Err::<(), _>(Error::Rehearsed)
+                })
+            })
+            .await;
+        let value = rehearsed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match (ended, value) {
+            (Err(Error::Rehearsed), Some(value)) => Ok(value),
+            (Err(error), _) => Err(error),
+            (Ok(()), _) => Err(Error::Raced("rehearsing")),
+        }
     }
 
     /// Runs reads in one consistent snapshot.

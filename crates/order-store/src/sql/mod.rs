@@ -4,6 +4,7 @@
 //! through `json_each`.
 
 pub(crate) mod audit;
+pub(crate) mod ops;
 
 use crate::conn::Sql;
 

@@ -27,6 +27,8 @@ async fn operate(store: &Store, id: &str, event: OrderEvent) -> Operated {
         source: Source::Api,
         actor: "shop".to_owned(),
         reason: None,
+        if_version: None,
+        refused_as: REFUSED_AS,
     };
     store.operate(operation).await.unwrap()
 }

@@ -2,6 +2,7 @@
 
 mod contract;
 mod durability;
+mod people;
 mod prepares;
 mod race;
 mod schema;
@@ -19,6 +20,11 @@ use crate::error::doing;
 use crate::{Clock, DatabaseUrl, NewOrder, PaymentFact, Source, Store, StoreOptions};
 
 pub(crate) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
+
+pub(crate) const REFUSED_AS: crate::RefusedAs = crate::RefusedAs {
+    illegal: "illegal-transition",
+    money_held: "payment-recorded",
+};
 
 /// Runs a test on PostgreSQL and on SQLite.
 macro_rules! on_both {

@@ -214,6 +214,8 @@ impl Work {
                     source: Source::Api,
                     actor: "shop".to_owned(),
                     reason: None,
+                    if_version: None,
+                    refused_as: REFUSED_AS,
                 };
                 store.operate(operation).await.unwrap();
             }

@@ -13,7 +13,7 @@ on_both! {
 
     async fn a_newer_schema_is_served_by_an_older_binary(db) {
         db.tamper("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-                   SELECT 99990101000000, 'later', success, checksum, 0 FROM _sqlx_migrations").await;
+                   SELECT 99990101000000, 'later', success, checksum, 0 FROM _sqlx_migrations LIMIT 1").await;
         db.store.check_schema().await.unwrap();
         assert_eq!(db.store.migrate().await.unwrap(), 0);
     }
