@@ -61,7 +61,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let api_store = if config.database_url.sqlite_path().is_some() {
         store.clone()
     } else {
-        open_store(&config).with_options(|_| ())
+        open_store(&config)
     };
 
     let health = Health::default();

@@ -95,7 +95,7 @@ pub enum Closed {
 impl Store {
     /// Closes an exception.
     pub async fn close_exception(&self, closing: Closing) -> Result<Closed, Error> {
-        self.write(move |tx| {
+        self.write("closing", move |tx| {
             let closing = closing.clone();
             Box::pin(async move { close(tx, &closing).await })
         })

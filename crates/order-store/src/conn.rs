@@ -183,6 +183,9 @@ impl Conn {
     }
 }
 
-/// How long a call may hold a connection. Longer than PostgreSQL's own statement time-out, so
-/// that the server speaks first where it still can.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
+/// How long a transaction may take. Longer than PostgreSQL's own statement time-out, so that the
+/// server speaks first where it still can.
+pub(crate) const WRITE_DEADLINE: Duration = Duration::from_secs(15);
+
+/// How long a read may take.
+pub(crate) const READ_DEADLINE: Duration = Duration::from_secs(5);

@@ -214,7 +214,7 @@ impl Store {
             dead_letters: Vec::new(),
         };
         let replayed = self
-            .write_unless(dry_run, move |tx| {
+            .write_unless(dry_run, "replaying", move |tx| {
                 replay(tx, id.clone(), batch.clone(), options.clone())
             })
             .await?;
@@ -226,7 +226,7 @@ impl Store {
 
     /// Gives a dead letter up.
     pub async fn discard_dead_letter(&self, id: String, note: String) -> Result<Discarded, Error> {
-        self.write(move |tx| {
+        self.write("discarding", move |tx| {
             let (id, note) = (id.clone(), note.clone());
             Box::pin(async move {
                 let Some(mut letter) = read(tx.conn(), ops::DEAD_LETTER_LOCK, &id).await? else {

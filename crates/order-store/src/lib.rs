@@ -10,6 +10,7 @@
 mod audit;
 mod close;
 mod conn;
+pub mod crash;
 mod dead_letters;
 mod error;
 mod exceptions;

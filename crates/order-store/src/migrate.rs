@@ -63,7 +63,7 @@ impl Store {
             return Ok(0);
         }
         match self.backend() {
-            Backend::Postgres(pool) => run(&POSTGRES).run(pool).await,
+            Backend::Postgres(backend) => run(&POSTGRES).run(&backend.pool()).await,
             Backend::Sqlite { writer, .. } => run(&SQLITE).run(writer).await,
         }
         .map_err(Error::Migrate)?;

@@ -3,6 +3,7 @@
 use order_fsm::{Decision, OrderEvent, OrderId, Refusal, Transition, decide};
 
 use crate::conn::{Tx, fetch_all};
+use crate::crash;
 use crate::error::{Error, doing};
 use crate::orders::{self, Order};
 use crate::store::Store;
@@ -59,7 +60,7 @@ impl Store {
     /// Does an operation: locks the order, then looks and updates in new statements. A guard in a
     /// sub-select of an update that waits for a lock would not be evaluated again.
     pub async fn operate(&self, operation: Operation) -> Result<Operated, Error> {
-        self.write(move |tx| {
+        self.write("operating", move |tx| {
             let operation = operation.clone();
             Box::pin(async move { operate(tx, &operation).await })
         })
@@ -92,6 +93,7 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
         return Ok(Operated::MoneyHeld(order));
     }
     let advanced = advance(tx, id, step).await?;
+    crash::point("operating:advanced");
     let transition = NewTransition {
         source: operation.source,
         actor: &operation.actor,

@@ -4,6 +4,7 @@ use order_fsm::{Amount, Currency, OrderFacts, OrderId, OrderStatus, Provider, Tr
 use time::OffsetDateTime;
 
 use crate::conn::{Conn, Tx, execute, fetch_all};
+use crate::crash;
 use crate::error::{Error, doing};
 use crate::store::Store;
 use crate::transitions::{self, NewTransition};
@@ -88,7 +89,7 @@ impl Store {
         let options = self.options.clone();
         let order_id = new.order_id.clone();
         let outcome = self
-            .write(move |tx| {
+            .write("creating", move |tx| {
                 let (new, options) = (new.clone(), options.clone());
                 Box::pin(async move {
                     let now = tx.now();
@@ -108,6 +109,7 @@ impl Store {
                     transitions::insert(tx, &[NewTransition::creation(&new, now)]).await?;
                     let check_at = Ts(now.0 + options.check_after);
                     insert_check(tx, &new.order_id, check_at, options.check_after).await?;
+                    crash::point("creating:inserted");
                     settle::settle(
                         tx,
                         std::slice::from_ref(&new.order_id),

@@ -11,6 +11,7 @@ use order_fsm::{
 };
 
 use crate::conn::{Conn, Tx};
+use crate::crash;
 use crate::error::{Error, doing};
 use crate::exceptions::{self, Expected};
 use crate::orders::{self, Order};
@@ -94,7 +95,9 @@ pub(crate) async fn pay(
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .ok_or(Error::Raced("judging every claim"))?;
+    crash::point("paying:advanced");
     write_verdicts(tx, claims, &verdicts, stored).await?;
+    crash::point("paying:verdicts-written");
     write_steps(tx, claims, &steps).await?;
     write_refusals(tx, claims, &verdicts, &met).await?;
     Ok(verdicts)

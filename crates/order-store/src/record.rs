@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 
 use crate::Source;
 use crate::conn::Tx;
+use crate::crash;
 use crate::dead_letters::{self, NewDeadLetter};
 use crate::error::Error;
 use crate::exceptions::{self, Expected};
@@ -59,12 +60,13 @@ impl Store {
         let options = self.options.clone();
         let verdicts = {
             let batch = batch.clone();
-            self.write(move |tx| {
+            self.write("recording", move |tx| {
                 let (batch, options) = (batch.clone(), options.clone());
                 Box::pin(async move { record(tx, &batch, &options).await })
             })
             .await?
         };
+        crash::point("recording:before-settling");
         // An order that was created meanwhile did not see these; of two that miss each other,
         // the later committer sees the other.
         let waiting: BTreeSet<_> = batch
@@ -94,6 +96,7 @@ pub(crate) async fn record(
 
     let leaders = leaders(facts, &verdicts);
     let claimed = claim(tx, facts, &leaders).await?;
+    crash::point("recording:claimed");
     let known = known(tx, facts, &leaders, &claimed).await?;
 
     for (index, fact) in facts.iter().enumerate() {
@@ -132,6 +135,7 @@ pub(crate) async fn record(
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .ok_or(Error::Raced("judging every fact"))?;
+    crash::point("recording:judged");
     open_exceptions(tx, facts, &verdicts, &known, &leaders).await?;
     for letter in &batch.dead_letters {
         dead_letters::insert(tx, letter).await?;

@@ -31,7 +31,7 @@ impl Store {
     }
 
     async fn purge_step(&self, statement: Sql, keep: Duration) -> Result<u64, Error> {
-        self.write(move |tx| {
+        self.write("forgetting", move |tx| {
             Box::pin(async move {
                 let before = Ts(tx.now().0 - keep);
                 execute!(tx.conn(), statement, before, STEP_ROWS).map_err(doing("forgetting"))

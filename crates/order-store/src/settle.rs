@@ -22,7 +22,7 @@ impl Store {
         }
         order_ids.sort();
         let fast = self.options.fast_advance;
-        self.write(move |tx| {
+        self.write("settling", move |tx| {
             let order_ids = order_ids.clone();
             Box::pin(async move { settle(tx, &order_ids, fast).await })
         })

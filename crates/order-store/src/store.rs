@@ -13,8 +13,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{PgPool, SqlitePool};
 use time::OffsetDateTime;
 
-use crate::conn::{Conn, DEADLINE, Mode, Tx};
-use crate::error::{Error, doing};
+use crate::conn::{Conn, Mode, READ_DEADLINE, Tx, WRITE_DEADLINE};
+use crate::crash;
+use crate::error::{self, Error};
 
 /// How often a call is tried again at once when it lost against a concurrent one.
 const ATTEMPTS_MAX: u32 = 8;
@@ -142,11 +143,45 @@ pub struct Store {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Backend {
-    Postgres(PgPool),
+    Postgres(Arc<PostgresBackend>),
     Sqlite {
         writer: SqlitePool,
         reader: SqlitePool,
     },
+}
+
+#[derive(Debug)]
+pub(crate) struct PostgresBackend {
+    pool: Mutex<PgPool>,
+    connect: PgConnectOptions,
+    options: PgPoolOptions,
+}
+
+impl PostgresBackend {
+    /// The pool of this moment.
+    pub(crate) fn pool(&self) -> PgPool {
+        self.pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Backend {
+    /// Starts over with new connections after one did not answer: the others of the old pool lead
+    /// to the same silent server, and each would cost a deadline of its own.
+    fn replace_pool(&self) {
+        if let Self::Postgres(backend) = self {
+            let fresh = backend
+                .options
+                .clone()
+                .connect_lazy_with(backend.connect.clone());
+            let mut pool = backend.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            tracing::warn!("the database did not answer in time; its connections are replaced");
+            // Idle connections end with the last handle; those in use with their calls.
+            *pool = fresh;
+        }
+    }
 }
 
 /// A step of a transaction: it borrows the transaction and owns the rest.
@@ -156,15 +191,20 @@ impl Store {
     /// Prepares the pools; connections are opened when they are needed.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Self {
         let backend = match &url.0 {
-            Url::Postgres(connect) => Backend::Postgres(
-                PgPoolOptions::new()
+            Url::Postgres(connect) => {
+                let pool_options = PgPoolOptions::new()
                     .max_connections(options.connections_max)
                     .acquire_timeout(options.acquire_timeout)
                     // A connection was pinged when it came back; a dead one fails its transaction,
                     // which is tried again.
-                    .test_before_acquire(false)
-                    .connect_lazy_with(connect.clone()),
-            ),
+                    .test_before_acquire(false);
+                let pool = pool_options.clone().connect_lazy_with(connect.clone());
+                Backend::Postgres(Arc::new(PostgresBackend {
+                    pool: Mutex::new(pool),
+                    connect: connect.clone(),
+                    options: pool_options,
+                }))
+            }
             Url::Sqlite(path) => {
                 let connect = SqliteConnectOptions::new()
                     .filename(path)
@@ -209,7 +249,7 @@ impl Store {
     /// Closes the pools; waits for connections in use.
     pub async fn close(&self) {
         match &self.backend {
-            Backend::Postgres(pool) => pool.close().await,
+            Backend::Postgres(backend) => backend.pool().close().await,
             Backend::Sqlite { writer, reader } => {
                 reader.close().await;
                 writer.close().await;
@@ -223,7 +263,7 @@ impl Store {
             Box::pin(async move {
                 crate::conn::fetch_all!(conn, (i64,), crate::sql::PING)
                     .map(drop)
-                    .map_err(doing("asking whether the database answers"))
+                    .map_err(error::doing("asking whether the database answers"))
             })
         })
         .await
@@ -235,7 +275,7 @@ impl Store {
 
     /// Runs a transaction in a task of its own, so that no cancelled caller leaves it half-done,
     /// and again when it lost against a concurrent one.
-    pub(crate) async fn write<T, F>(&self, step: F) -> Result<T, Error>
+    pub(crate) async fn write<T, F>(&self, doing: &'static str, step: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
@@ -244,7 +284,7 @@ impl Store {
         joined(async move {
             let mut attempt = 1;
             loop {
-                match store.transact(Mode::Write, &step).await {
+                match store.transact(doing, Mode::Write, &step).await {
                     Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => {
                         tracing::debug!(attempt, error = %error, "a transaction is tried again");
                         let ceiling = Duration::from_millis(5) * 2_u32.pow(attempt);
@@ -260,19 +300,24 @@ impl Store {
     }
 
     /// Runs a transaction like [`Self::write`]; a dry run is rolled back and only its answer kept.
-    pub(crate) async fn write_unless<T, F>(&self, dry_run: bool, step: F) -> Result<T, Error>
+    pub(crate) async fn write_unless<T, F>(
+        &self,
+        dry_run: bool,
+        doing: &'static str,
+        step: F,
+    ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
     {
         if !dry_run {
-            return self.write(step).await;
+            return self.write(doing, step).await;
         }
         let rehearsed = Arc::new(Mutex::new(None));
         let kept = rehearsed.clone();
         let step = Arc::new(step);
         let ended = self
-            .write(move |tx| {
+            .write(doing, move |tx| {
                 let (kept, step) = (kept.clone(), step.clone());
                 Box::pin(async move {
                     let value = step(tx).await?;
@@ -300,7 +345,7 @@ impl Store {
         F: for<'a> Fn(&'a mut Tx) -> Step<'a, T> + Send + Sync + 'static,
     {
         let store = self.clone();
-        joined(async move { store.transact(Mode::Snapshot, &step).await }).await
+        joined(async move { store.transact("auditing", Mode::Snapshot, &step).await }).await
     }
 
     /// Runs single reads on a connection, outside of a transaction.
@@ -312,18 +357,19 @@ impl Store {
         let store = self.clone();
         joined(async move {
             let mut conn = store.acquire(Mode::Snapshot).await?;
-            match tokio::time::timeout(DEADLINE, step(&mut conn)).await {
+            match tokio::time::timeout(READ_DEADLINE, step(&mut conn)).await {
                 Ok(done) => done,
                 Err(_) => {
                     conn.close();
-                    Err(Error::Deadline(DEADLINE))
+                    store.backend.replace_pool();
+                    Err(Error::Deadline(READ_DEADLINE))
                 }
             }
         })
         .await
     }
 
-    async fn transact<T, F>(&self, mode: Mode, step: &F) -> Result<T, Error>
+    async fn transact<T, F>(&self, doing: &'static str, mode: Mode, step: &F) -> Result<T, Error>
     where
         F: for<'a> Fn(&'a mut Tx) -> Step<'a, T>,
     {
@@ -336,13 +382,18 @@ impl Store {
         let deadline = if mode == Mode::Snapshot {
             Duration::MAX
         } else {
-            DEADLINE
+            WRITE_DEADLINE
         };
         // Dropped at the deadline, `tx` closes its connection instead of returning it.
         let work = async {
             let mut tx = Tx::begin(conn, mode, now).await?;
             match step(&mut tx).await {
-                Ok(value) => tx.commit().await.map(|()| value),
+                Ok(value) => {
+                    crash::point_of(doing, "before-commit");
+                    tx.commit().await?;
+                    crash::point_of(doing, "after-commit");
+                    Ok(value)
+                }
                 Err(error) => {
                     tx.rollback().await;
                     Err(error)
@@ -351,13 +402,16 @@ impl Store {
         };
         match tokio::time::timeout(deadline, work).await {
             Ok(done) => done,
-            Err(_) => Err(Error::Deadline(deadline)),
+            Err(_) => {
+                self.backend.replace_pool();
+                Err(Error::Deadline(deadline))
+            }
         }
     }
 
     async fn acquire(&self, mode: Mode) -> Result<Conn, Error> {
         let acquired = match (&self.backend, mode) {
-            (Backend::Postgres(pool), _) => pool.acquire().await.map(Conn::Postgres),
+            (Backend::Postgres(backend), _) => backend.pool().acquire().await.map(Conn::Postgres),
             (Backend::Sqlite { writer, .. }, Mode::Write) => {
                 writer.acquire().await.map(Conn::Sqlite)
             }
@@ -365,7 +419,7 @@ impl Store {
                 reader.acquire().await.map(Conn::Sqlite)
             }
         };
-        acquired.map_err(doing("waiting for a connection"))
+        acquired.map_err(error::doing("waiting for a connection"))
     }
 }
 

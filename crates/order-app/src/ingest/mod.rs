@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
-use order_store::{NewDeadLetter, PaymentFact, Store};
+use order_store::{NewDeadLetter, PaymentFact, Store, crash};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
@@ -112,11 +112,14 @@ impl Ingest {
             return;
         }
         let items: Vec<Item> = messages.iter().map(|message| self.read(message)).collect();
+        crash::point("ingest:fetched");
         let Some(outcomes) = self.record(items, &messages, shutdown).await else {
             return;
         };
         let committed_at = clock::now();
+        crash::point("ingest:before-acks");
         ack(&messages).await;
+        crash::point("ingest:after-acks");
         record::count(&messages, &outcomes, committed_at);
     }
 
@@ -161,7 +164,10 @@ pub(crate) fn letter(message: &Message, fault: &NotUnderstood) -> NewDeadLetter 
 /// Acks are hints: what gets lost is delivered again and is a duplicate.
 async fn ack(messages: &[Message]) {
     let all = async {
-        for message in messages {
+        for (number, message) in messages.iter().enumerate() {
+            if number > 0 {
+                crash::point("ingest:between-acks");
+            }
             if let Err(error) = message.ack().await {
                 tracing::warn!(error = %error, "an ack could not be sent");
                 return;

@@ -376,7 +376,7 @@ async fn open_waiting(db: &TestDb, id: String, transaction: &'static str, order:
                 currency, occurred_at, received_at
            FROM payments WHERE transaction_id = $2 AND order_id = $3",
     );
-    let opened = db.store.write(move |tx| {
+    let opened = db.store.write("testing", move |tx| {
         let id = id.clone();
         Box::pin(async move {
             crate::conn::execute!(tx.conn(), OPEN, id.as_str(), transaction, order)

@@ -75,7 +75,7 @@ on_both! {
 #[tokio::test]
 async fn sqlite_is_opened_so_that_commits_survive_the_power() {
     let db = TestDb::sqlite().await;
-    let settings = db.store.write(|tx| {
+    let settings = db.store.write("testing", |tx| {
         Box::pin(async move {
             let Conn::Sqlite(c) = tx.conn() else {
                 panic!("not SQLite")
@@ -130,7 +130,7 @@ async fn a_server_that_defaults_to_serializable_changes_nothing() {
 async fn a_transaction_past_its_deadline_never_returns_to_the_pool() {
     let db = TestDb::postgres().await;
     let store = db.store.with_options(|options| options.connections_max = 1);
-    let hung = store.write(|tx| {
+    let hung = store.write("testing", |tx| {
         Box::pin(async move {
             let Conn::Postgres(c) = tx.conn() else {
                 panic!("not PostgreSQL")

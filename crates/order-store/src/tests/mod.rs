@@ -104,7 +104,7 @@ impl TestDb {
 
     /// Breaks the data on purpose.
     pub(crate) async fn tamper(&self, statement: &'static str) {
-        let done = self.store.write(move |tx| {
+        let done = self.store.write("testing", move |tx| {
             Box::pin(async move {
                 crate::conn::execute!(tx.conn(), Sql::both(statement)).map_err(doing("tampering"))
             })
