@@ -35,7 +35,7 @@ async fn every_payment_counts_once_on_sqlite() {
 }
 
 /// A drill of this service.
-fn against(service: &Service, payments: &Payments) -> RunOptions {
+pub(crate) fn against(service: &Service, payments: &Payments) -> RunOptions {
     RunOptions {
         http: service.http.clone(),
         nats: payments.server.clone(),

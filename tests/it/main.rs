@@ -1,6 +1,7 @@
 //! `orderd` as a process, against a real nats-server, PostgreSQL and SQLite files.
 
 mod broker;
+mod crash;
 mod drill;
 mod faults;
 mod process;

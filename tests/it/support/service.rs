@@ -59,9 +59,19 @@ impl Service {
 
     /// Starts a service and waits until it serves HTTP, ready or not.
     pub(crate) async fn start_unready(database: &Database, payments: &Payments) -> Self {
+        Self::start_with(database, payments, &[]).await
+    }
+
+    /// Starts a service with more settings and waits until it serves HTTP, ready or not.
+    pub(crate) async fn start_with(
+        database: &Database,
+        payments: &Payments,
+        more: &[(&str, &str)],
+    ) -> Self {
         let log = std::env::temp_dir().join(unique_name("orderd_log"));
         let mut command = orderd(&["serve"]);
         configure(&mut command, database, payments)
+            .envs(more.iter().copied())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap());
         let mut command = tokio::process::Command::from(command);
@@ -185,6 +195,14 @@ impl Service {
             &format!("verdict=\"{verdict}\""),
         )
         .await
+    }
+
+    /// Waits until the process has ended by itself, and says by which signal.
+    pub(crate) async fn died(&mut self) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt as _;
+
+        let ended = tokio::time::timeout(2 * PATIENCE, self.child.wait()).await;
+        ended.ok().and_then(|status| status.unwrap().signal())
     }
 
     /// Ends the process at once, as a crash would.

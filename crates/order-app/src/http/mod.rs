@@ -1,30 +1,89 @@
-//! The HTTP API.
+//! The HTTP API: one operation a file, every error a problem, one list of routes in which served
+//! means documented.
+//!
+//! Nothing here decides what happens to an order: handlers read a request into typed values, ask
+//! the store, and write its answer. A client that goes away drops its handler at any await; that
+//! is harmless because the store runs every transaction in a task of its own and joins it.
+//!
+//! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
+
+mod actor;
+mod body;
+mod cursor;
+mod docs;
+mod error;
+mod etag;
+mod fields;
+mod layers;
+mod openapi;
+mod operations;
+mod page;
+mod path;
+mod problem;
+mod problem_docs;
+mod query;
+mod routes;
+mod schemas;
+mod serve;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+mod values;
+mod wire;
+
 use axum::Router;
-/// State.
-pub struct HttpState;
+use axum::extract::FromRef;
+use metrics_exporter_prometheus::PrometheusHandle;
+use order_store::Store;
+
+pub use openapi::{openapi, openapi_json};
+pub use serve::serve;
+
+use crate::health::Health;
+
+/// What the operations need. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpState {
+    store: Store,
+    health: Health,
+    metrics: PrometheusHandle,
+}
+
 impl HttpState {
-    /// New.
-    pub fn new(
-        _: order_store::Store,
-        _: crate::health::Health,
-        _: metrics_exporter_prometheus::PrometheusHandle,
-    ) -> Self {
-        Self
+    /// The store should be the API's own pool: a shared one would let callers starve the consumer.
+    pub fn new(store: Store, health: Health, metrics: PrometheusHandle) -> Self {
+        Self {
+            store,
+            health,
+            metrics,
+        }
     }
 }
-/// Router.
-pub fn router(_: HttpState) -> Router {
-    Router::new()
+
+impl FromRef<HttpState> for Store {
+    fn from_ref(state: &HttpState) -> Self {
+        state.store.clone()
+    }
 }
-/// OpenAPI.
-pub fn openapi_json() -> String {
-    String::new()
+
+impl FromRef<HttpState> for Health {
+    fn from_ref(state: &HttpState) -> Self {
+        state.health.clone()
+    }
 }
-/// Serve.
-pub async fn serve(
-    _: tokio::net::TcpListener,
-    _: Router,
-    shutdown: tokio_util::sync::CancellationToken,
-) {
-    shutdown.cancelled().await
+
+impl FromRef<HttpState> for PrometheusHandle {
+    fn from_ref(state: &HttpState) -> Self {
+        state.metrics.clone()
+    }
+}
+
+/// Everything that is served over HTTP.
+pub fn router(state: HttpState) -> Router {
+    telemetry::describe();
+    let (router, _) = routes::routes().split_for_parts();
+    layers::around(
+        router.with_state(state).merge(docs::pages()),
+        layers::REQUEST_DEADLINE,
+    )
 }

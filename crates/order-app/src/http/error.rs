@@ -1,0 +1,219 @@
+//! What can go wrong for a caller, each with the kind of problem it is answered with.
+
+use std::fmt;
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use order_fsm::{OrderEvent, OrderId, Refusal};
+use order_store::Order;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::problem::{Kind, Members, Problem};
+use super::wire::HistoryItem;
+use crate::telemetry::chain;
+
+/// An answer other than the one that was asked for.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// The request can't be read; every fault that was found.
+    Invalid(Vec<FieldError>),
+    /// There is nothing under this path.
+    NoSuchPath,
+    /// There is no such order.
+    NoSuchOrder(OrderId),
+    /// There is neither an order nor a payment of this id.
+    NoSuchOrderOrPayment(OrderId),
+    /// The path exists, the method doesn't.
+    MethodNotAllowed,
+    /// The order exists and is another one.
+    OrderExists(Box<Order>),
+    /// The order can't take this step.
+    IllegalTransition {
+        /// The step.
+        event: OrderEvent,
+        /// Why not.
+        refusal: Refusal,
+        /// The order as it is.
+        order: Box<Order>,
+        /// The step that brought it there.
+        moved_by: Option<Box<HistoryItem>>,
+    },
+    /// The order has another version than the caller expects.
+    OtherVersion(Box<Order>),
+    /// Money of this order waits: it is not cancelled.
+    PaymentRecorded(OrderId),
+    /// The body is too large.
+    PayloadTooLarge,
+    /// The body is of another type, and why.
+    UnsupportedMediaType(&'static str),
+    /// A fault of ours; the log tells more under this id.
+    Internal(ErrorId),
+    /// The same request may work in a moment.
+    Unavailable,
+}
+
+/// A fault in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct FieldError {
+    /// Where: a JSON pointer into the body (`/amount`; empty for the body as a whole), `?name` for
+    /// a query parameter, `{name}` for a part of the path.
+    #[schema(examples("/amount", "?limit", "{order_id}"))]
+    pub(crate) pointer: String,
+    /// What is wrong with it.
+    pub(crate) detail: String,
+}
+
+impl FieldError {
+    pub(crate) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        }
+    }
+}
+
+/// What a caller can tell an operator about a fault of ours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorId(u64);
+
+impl ErrorId {
+    pub(crate) fn random() -> Self {
+        Self(rand::random())
+    }
+}
+
+impl fmt::Display for ErrorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl ApiError {
+    /// One fault in a request.
+    pub(crate) fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Invalid(vec![FieldError::new(pointer, detail)])
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Invalid(_) => Kind::InvalidRequest,
+            Self::NoSuchPath | Self::NoSuchOrder(_) | Self::NoSuchOrderOrPayment(_) => {
+                Kind::NotFound
+            }
+            Self::MethodNotAllowed => Kind::MethodNotAllowed,
+            Self::OrderExists(_) => Kind::OrderExists,
+            Self::IllegalTransition { .. } => Kind::IllegalTransition,
+            Self::PaymentRecorded(_) => Kind::PaymentRecorded,
+            Self::OtherVersion(_) => Kind::PreconditionFailed,
+            Self::PayloadTooLarge => Kind::PayloadTooLarge,
+            Self::UnsupportedMediaType(_) => Kind::UnsupportedMediaType,
+            Self::Internal(_) => Kind::Internal,
+            Self::Unavailable => Kind::Unavailable,
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::Invalid(errors) => match errors.as_slice() {
+                [] => "the request can't be read".to_owned(),
+                [only] if only.pointer.is_empty() => format!("the body {}", only.detail),
+                [only] => format!("{} {}", only.pointer, only.detail),
+                several => format!("{} faults in the request", several.len()),
+            },
+            Self::NoSuchPath => "there is nothing under this path".to_owned(),
+            Self::NoSuchOrder(id) => format!("there is no order {id}"),
+            Self::NoSuchOrderOrPayment(id) => format!("there is no order and no payment of {id}"),
+            Self::MethodNotAllowed => {
+                "see the Allow header for the methods of this path".to_owned()
+            }
+            Self::OrderExists(order) => format!(
+                "order {} exists with {} {} and pay_by {}",
+                order.order_id,
+                order.amount,
+                order.currency,
+                crate::time_format::format(order.pay_by)
+            ),
+            Self::IllegalTransition {
+                event,
+                refusal,
+                order,
+                ..
+            } => {
+                format!(
+                    "{event} is not possible: order {} is {refusal}",
+                    order.order_id
+                )
+            }
+            Self::PaymentRecorded(id) => {
+                format!("money was received for order {id}: a person has to look at it first")
+            }
+            Self::OtherVersion(order) => {
+                format!("order {} has version {}", order.order_id, order.version)
+            }
+            Self::PayloadTooLarge => {
+                format!("the body may have {} bytes at most", super::body::BYTES_MAX)
+            }
+            Self::UnsupportedMediaType(why) => (*why).to_owned(),
+            Self::Internal(id) => format!("a fault of this service; its log tells more under {id}"),
+            Self::Unavailable => "try again in a moment".to_owned(),
+        }
+    }
+
+    fn into_members(self) -> Members {
+        match self {
+            Self::Invalid(errors) => Members::Invalid { errors },
+            Self::IllegalTransition {
+                order, moved_by, ..
+            } => Members::Illegal {
+                order_status: order.status.as_str(),
+                version: order.version,
+                moved_by,
+            },
+            Self::NoSuchPath
+            | Self::NoSuchOrder(_)
+            | Self::NoSuchOrderOrPayment(_)
+            | Self::MethodNotAllowed
+            | Self::OrderExists(_)
+            | Self::OtherVersion(_)
+            | Self::PaymentRecorded(_)
+            | Self::PayloadTooLarge
+            | Self::UnsupportedMediaType(_)
+            | Self::Internal(_)
+            | Self::Unavailable => Members::None {},
+        }
+    }
+}
+
+/// The boundary at which a store error is logged, once and with its whole chain.
+impl From<order_store::Error> for ApiError {
+    fn from(error: order_store::Error) -> Self {
+        if error.is_transient() {
+            tracing::warn!(error = chain(&error), "a request met a fault that may pass");
+            return Self::Unavailable;
+        }
+        let id = ErrorId::random();
+        tracing::error!(error.id = %id, error = chain(&error), "a request failed");
+        Self::Internal(id)
+    }
+}
+
+/// Without a body: only the layer that knows the path of the request can write it.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (kind, detail) = (self.kind(), self.detail());
+        let mut response = kind.row().status.into_response();
+        if kind == Kind::Unavailable {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        let problem = Problem {
+            kind,
+            detail,
+            members: self.into_members(),
+        };
+        response.extensions_mut().insert(problem);
+        response
+    }
+}

@@ -1,0 +1,74 @@
+//! The OpenAPI document, collected from the operations.
+
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Schema, tag::TagBuilder,
+};
+
+use super::{problem_docs, routes};
+
+/// Where the document is served.
+pub(crate) const PATH: &str = "/openapi.json";
+
+/// The bodies of commands: unlike answers they can't have members that nobody knows.
+const COMMANDS: [&str; 2] = ["CreateOrder", "OperateOrder"];
+
+const ABOUT: &str = "\
+Orders and what paid them.
+
+Every error is a problem (RFC 9457, `application/problem+json`): branch on `type`. \
+`invalid-request` lists every fault it found; `pointer` is a JSON pointer into the body (`/amount`), \
+`?name` for a query parameter, `{name}` for a part of the path. Unknown paths answer `not-found`, \
+wrong methods `method-not-allowed` with `Allow`. 503 comes with `Retry-After` and is always worth \
+another try; commands may be repeated, being already done is no error.
+
+Amounts are integers of minor units; a fraction, an exponent or a string is refused. Times are \
+RFC 3339 with an offset, answered in UTC with microseconds. Members that have no value are null, \
+never left out. Query parameters that are unknown or given twice are refused. Wherever there is \
+`GET` there is `HEAD`.
+
+Lists answer `items` and `next_cursor`; a page may be short, only a null cursor ends. A cursor is \
+opaque and only good for the same list with the same filters.";
+
+/// The document.
+pub fn openapi() -> OpenApi {
+    let (_, mut openapi) = routes::routes().split_for_parts();
+    if let Some(components) = &mut openapi.components {
+        for name in COMMANDS {
+            if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) {
+                let closed = AdditionalProperties::FreeForm(false);
+                object.additional_properties = Some(Box::new(closed));
+            }
+        }
+    }
+    openapi
+}
+
+/// The document as it is committed and served.
+pub fn openapi_json() -> String {
+    let json = openapi().to_pretty_json();
+    json.expect("the document has string keys and serialises without fail") + "\n"
+}
+
+/// What the document says before the operations.
+pub(crate) fn preamble() -> OpenApi {
+    let info = InfoBuilder::new()
+        .title("orderd")
+        .version("1.0.0")
+        .description(Some(ABOUT));
+    let tags = [
+        ("orders", "Creating, reading and moving orders."),
+        ("payments", "Recorded payments across orders."),
+        ("service", "Probes, metrics and this document."),
+    ];
+    let tags = tags.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)));
+    let mut components = ComponentsBuilder::new();
+    for (name, schema) in problem_docs::schemas() {
+        components = components.schema(name, schema);
+    }
+    OpenApiBuilder::new()
+        .info(info.build())
+        .tags(Some(tags.map(TagBuilder::build)))
+        .components(Some(components.build()))
+        .build()
+}

@@ -1,0 +1,62 @@
+//! `POST /v1/orders/{order_id}/cancel`.
+
+use axum::Json;
+use axum::extract::State;
+use order_fsm::OrderEvent;
+use order_store::Store;
+
+use super::operate::{OperateOrder, operate};
+use crate::http::actor::Actor;
+use crate::http::body::Optional;
+use crate::http::error::ApiError;
+use crate::http::etag::IfMatch;
+use crate::http::path::OrderPath;
+use crate::http::problem_docs::problems;
+use crate::http::query::{Nothing, Params};
+use crate::http::wire;
+
+problems!(
+    InvalidRequest,
+    NotFound,
+    IllegalTransition,
+    PaymentRecorded,
+    PreconditionFailed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    Internal,
+    Unavailable,
+);
+
+/// Cancel an order
+///
+/// From `NOT_PAID` to `CANCELLED`, unless money was received for it.
+#[utoipa::path(
+    post,
+    path = "/v1/orders/{order_id}/cancel",
+    operation_id = "cancel_order",
+    tag = "orders",
+    params(OrderPath, IfMatch),
+    request_body = Option<OperateOrder>,
+    responses(
+        (status = 200, description = "The order, now or already `CANCELLED`.", body = wire::Order),
+        Problems,
+    ),
+)]
+pub(crate) async fn cancel_order(
+    State(store): State<Store>,
+    OrderPath(order_id): OrderPath,
+    actor: Actor,
+    if_match: IfMatch,
+    Params(Nothing): Params<Nothing>,
+    Optional(command): Optional<OperateOrder>,
+) -> Result<Json<wire::Order>, ApiError> {
+    operate(
+        &store,
+        OrderEvent::Cancel,
+        order_id,
+        actor,
+        if_match,
+        command,
+    )
+    .await
+}

@@ -1,0 +1,113 @@
+//! `POST /v1/orders`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use order_fsm::{Amount, Currency, OrderId};
+use order_store::{CreateOutcome, NewOrder, Store};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::http::actor::Actor;
+use crate::http::body::{Command, Required};
+use crate::http::error::ApiError;
+use crate::http::fields::Fields;
+use crate::http::problem_docs::problems;
+use crate::http::query::{Nothing, Params};
+use crate::http::{etag, schemas, values, wire};
+
+/// An order to be created.
+#[derive(Debug, ToSchema)]
+#[schema(examples(json!({"order_id": "OD-1", "amount": 1000, "currency": "CNY"})))]
+pub(crate) struct CreateOrder {
+    /// The business id; the caller chooses it.
+    #[schema(value_type = schemas::Id)]
+    order_id: OrderId,
+    /// What is due.
+    #[schema(value_type = schemas::Amount)]
+    amount: Amount,
+    #[schema(value_type = schemas::Currency)]
+    currency: Currency,
+    /// Until when it should be paid; may be in the past. Null or left out: the service knows how
+    /// long an order may be paid.
+    #[schema(value_type = Option<schemas::Time>)]
+    pay_by: Option<OffsetDateTime>,
+}
+
+impl Command for CreateOrder {
+    const MEMBERS: &'static [&'static str] = &["order_id", "amount", "currency", "pay_by"];
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        let order_id = fields.required("order_id", values::parsed);
+        let amount = fields.required("amount", values::amount);
+        let currency = fields.required("currency", values::parsed);
+        let pay_by = fields.optional("pay_by", values::time);
+        Some(Self {
+            order_id: order_id?,
+            amount: amount?,
+            currency: currency?,
+            pay_by,
+        })
+    }
+}
+
+problems!(
+    InvalidRequest,
+    OrderExists,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    Internal,
+    Unavailable,
+);
+
+/// Create an order
+///
+/// Payments that came before their order are applied with the creation: the answer may be `PAID`
+/// already. The same again is no error.
+#[utoipa::path(
+    post,
+    path = "/v1/orders",
+    operation_id = "create_order",
+    tag = "orders",
+    request_body = CreateOrder,
+    responses(
+        (status = 201, description = "The order as it is committed.", body = wire::Order, headers(
+            ("Location" = String, description = "The path of the order."),
+            ("ETag" = String, description = "The version, in quotes."),
+        )),
+        (status = 200, description = "It was there before, the same.", body = wire::Order),
+        Problems,
+    ),
+)]
+pub(crate) async fn create_order(
+    State(store): State<Store>,
+    Actor(actor): Actor,
+    Params(Nothing): Params<Nothing>,
+    Required(command): Required<CreateOrder>,
+) -> Result<Response, ApiError> {
+    let CreateOrder {
+        order_id,
+        amount,
+        currency,
+        pay_by,
+    } = command;
+    let new = NewOrder {
+        order_id,
+        amount,
+        currency,
+        pay_by,
+        actor,
+    };
+    match store.create_order(new).await? {
+        CreateOutcome::Created(order) => {
+            let location = format!("/v1/orders/{}", order.order_id);
+            let tag = etag::of_version(order.version);
+            let headers = [(header::LOCATION.as_str(), location)];
+            let order = Json(wire::Order::from(order));
+            Ok((StatusCode::CREATED, headers, [(header::ETAG, tag)], order).into_response())
+        }
+        CreateOutcome::AlreadyThere(order) => Ok(Json(wire::Order::from(order)).into_response()),
+        CreateOutcome::Differs(order) => Err(ApiError::OrderExists(Box::new(order))),
+    }
+}

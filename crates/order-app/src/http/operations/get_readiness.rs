@@ -1,0 +1,34 @@
+//! `GET /readyz`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::probe::Probe;
+use crate::health::Health;
+use crate::http::problem_docs::problems;
+
+problems!(Internal);
+
+/// Ask whether traffic is welcome
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "get_readiness",
+    tag = "service",
+    responses(
+        (status = 200, description = "It is.", body = Probe),
+        (status = 503, description = "A check is down, or the service is stopping.", body = Probe,
+            headers(("Retry-After" = i32, description = "Seconds."))),
+        Problems,
+    ),
+)]
+pub(crate) async fn get_readiness(State(health): State<Health>) -> Response {
+    let probe = Probe::of(&health);
+    if probe.is_ready() {
+        return Json(probe).into_response();
+    }
+    let retry_after = [(header::RETRY_AFTER, "1")];
+    (StatusCode::SERVICE_UNAVAILABLE, retry_after, Json(probe)).into_response()
+}

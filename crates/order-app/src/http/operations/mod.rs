@@ -1,0 +1,16 @@
+//! The operations, one a file, named as in the document.
+
+pub(crate) mod cancel_order;
+pub(crate) mod complete_order;
+pub(crate) mod create_order;
+pub(crate) mod get_liveness;
+pub(crate) mod get_metrics;
+pub(crate) mod get_openapi;
+pub(crate) mod get_order;
+pub(crate) mod get_readiness;
+pub(crate) mod list_order_history;
+pub(crate) mod list_order_payments;
+pub(crate) mod list_payments;
+mod operate;
+mod probe;
+pub(crate) mod ship_order;

@@ -1,0 +1,96 @@
+//! What ship, complete and cancel have in common.
+
+use axum::Json;
+use order_fsm::{OrderEvent, OrderId};
+use order_store::{HistoryCursor, Operated, Operation, Order, Outcome, RefusedAs, Source, Store};
+use time::macros::datetime;
+use utoipa::ToSchema;
+
+use crate::http::actor::Actor;
+use crate::http::body::Command;
+use crate::http::error::ApiError;
+use crate::http::etag::IfMatch;
+use crate::http::fields::Fields;
+use crate::http::problem::Kind;
+use crate::http::{values, wire};
+
+/// Why an order is moved.
+#[derive(Debug, ToSchema)]
+pub(crate) struct OperateOrder {
+    /// Kept in the history.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: Option<String>,
+}
+
+impl Command for OperateOrder {
+    const MEMBERS: &'static [&'static str] = &["reason"];
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self {
+            reason: fields.optional("reason", values::reason),
+        })
+    }
+}
+
+/// Moves an order. Being there already is no error; everything else that isn't a step is.
+pub(crate) async fn operate(
+    store: &Store,
+    event: OrderEvent,
+    order_id: OrderId,
+    Actor(actor): Actor,
+    IfMatch(if_version): IfMatch,
+    command: Option<OperateOrder>,
+) -> Result<Json<wire::Order>, ApiError> {
+    let operation = Operation {
+        order_id: order_id.clone(),
+        event,
+        source: Source::Api,
+        actor,
+        reason: command.and_then(|command| command.reason),
+        if_version,
+        // The history names a refusal as the caller was told.
+        refused_as: RefusedAs {
+            illegal: Kind::IllegalTransition.row().slug,
+            money_held: Kind::PaymentRecorded.row().slug,
+        },
+    };
+    match store.operate(operation).await? {
+        Operated::Applied(order) | Operated::AlreadyThere(order) => Ok(Json(order.into())),
+        Operated::Refused(order, refusal) => {
+            let moved_by = moved_by(store, &order).await?.map(Box::new);
+            let order = Box::new(order);
+            Err(ApiError::IllegalTransition {
+                event,
+                refusal,
+                order,
+                moved_by,
+            })
+        }
+        Operated::OtherVersion(order) => Err(ApiError::OtherVersion(Box::new(order))),
+        Operated::MoneyHeld(_) => Err(ApiError::PaymentRecorded(order_id)),
+        Operated::Missing => Err(ApiError::NoSuchOrder(order_id)),
+    }
+}
+
+/// The step that led to this version. A version is never written again, so that reading it after
+/// the refusal tells the same.
+async fn moved_by(store: &Store, order: &Order) -> Result<Option<wire::HistoryItem>, ApiError> {
+    // Behind every refusal that met the version before.
+    let before = HistoryCursor {
+        version: order.version - 1,
+        refused: true,
+        at: datetime!(9999-12-31 23:59:59 UTC),
+        event: String::new(),
+        reason: String::new(),
+        provider: String::new(),
+        transaction_id: String::new(),
+    };
+    let items = store
+        .history(order.order_id.clone(), Some(before), 1)
+        .await?;
+    let step = items
+        .into_iter()
+        .next()
+        .filter(|item| item.outcome == Outcome::Applied);
+    Ok(step.map(wire::HistoryItem::from))
+}

@@ -1,0 +1,43 @@
+//! The id in a path.
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use order_fsm::OrderId;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{Ref, Required};
+use utoipa::{IntoParams, ToSchema};
+
+use super::error::ApiError;
+use super::schemas::Id;
+
+const POINTER: &str = "{order_id}";
+
+/// The order that the path names.
+#[derive(Debug)]
+pub(crate) struct OrderPath(pub(crate) OrderId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OrderPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::invalid(POINTER, "is not UTF-8"))?;
+        let id = text
+            .parse()
+            .map_err(|why: order_fsm::InvalidId| ApiError::invalid(POINTER, why.to_string()))?;
+        Ok(Self(id))
+    }
+}
+
+impl IntoParams for OrderPath {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = ParameterBuilder::new()
+            .name("order_id")
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .description(Some("The business id of the order."))
+            .schema(Some(Ref::from_schema_name(Id::name())));
+        vec![parameter.build()]
+    }
+}

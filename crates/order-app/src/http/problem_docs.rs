@@ -1,0 +1,145 @@
+//! Problems in the document: from the same table as the answers, so that it can't promise
+//! something else.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::schema::{
+    AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type,
+};
+use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::error::FieldError;
+use super::problem::{Kind, MEDIA_TYPE};
+use super::schemas::OrderStatus;
+use super::wire::HistoryItem;
+
+/// Documents the problems of an operation, by status.
+pub(crate) fn responses(kinds: &[Kind]) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
+    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+    for kind in kinds {
+        by_status
+            .entry(kind.row().status.as_u16())
+            .or_default()
+            .push(*kind);
+    }
+    by_status
+        .into_iter()
+        .map(|(status, kinds)| (status.to_string(), RefOr::T(response(&kinds))))
+        .collect()
+}
+
+fn response(kinds: &[Kind]) -> utoipa::openapi::Response {
+    let slugs: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("`{}`: {}.", kind.row().slug, kind.row().title))
+        .collect();
+    let mut schemas: Vec<&str> = kinds.iter().map(|kind| schema_name(*kind)).collect();
+    schemas.sort_unstable();
+    schemas.dedup();
+    let content = match schemas.as_slice() {
+        [only] => Content::new(Some(Ref::from_schema_name(*only))),
+        several => {
+            let any = several.iter().fold(AnyOfBuilder::new(), |any, schema| {
+                any.item(Ref::from_schema_name(*schema))
+            });
+            Content::new(Some(Schema::from(any.build())))
+        }
+    };
+    let response = ResponseBuilder::new()
+        .description(slugs.join(" "))
+        .content(MEDIA_TYPE, content);
+    if kinds.contains(&Kind::Unavailable) {
+        let seconds = HeaderBuilder::new()
+            .schema(Some(i32::schema()))
+            .description(Some("Seconds."));
+        return response.header("Retry-After", seconds.build()).build();
+    }
+    response.build()
+}
+
+/// Documents the problems of the operation in this file, as the type `Problems`.
+macro_rules! problems {
+    ($($kind:ident),+ $(,)?) => {
+        /// The problems of this operation.
+        enum Problems {}
+
+        impl utoipa::IntoResponses for Problems {
+            fn responses() -> std::collections::BTreeMap<
+                String,
+                utoipa::openapi::RefOr<utoipa::openapi::Response>,
+            > {
+                use crate::http::{problem::Kind, problem_docs::responses};
+                responses(&[$(Kind::$kind),+])
+            }
+        }
+    };
+}
+pub(crate) use problems;
+
+/// The schemas that the documented problems refer to.
+pub(crate) fn schemas() -> Vec<(String, RefOr<Schema>)> {
+    let errors = ArrayBuilder::new()
+        .items(Ref::from_schema_name(FieldError::name()))
+        .description(Some("Every fault that was found."));
+    let invalid = base().property("errors", errors).required("errors");
+    let moved_by = OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .item(Ref::from_schema_name(HistoryItem::name()))
+        .description(Some("The step that brought the order where it is."));
+    let illegal = base()
+        .property("order_status", Ref::from_schema_name(OrderStatus::name()))
+        .required("order_status")
+        .property("version", i64::schema())
+        .required("version")
+        .property("moved_by", moved_by)
+        .required("moved_by");
+    vec![
+        ("Problem".to_owned(), base().into()),
+        ("InvalidRequestProblem".to_owned(), invalid.into()),
+        ("IllegalTransitionProblem".to_owned(), illegal.into()),
+        (FieldError::name().into_owned(), FieldError::schema()),
+    ]
+}
+
+fn base() -> ObjectBuilder {
+    let texts = [
+        (
+            "type",
+            "`/problems/` and the kind of problem: what to branch on.",
+        ),
+        ("title", "The kind, for people."),
+        ("detail", "This occurrence, for people."),
+        ("instance", "The path of the request."),
+    ];
+    let object = ObjectBuilder::new()
+        .description(Some(
+            "An answer other than the one that was asked for (RFC 9457).",
+        ))
+        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
+        .required("status");
+    texts
+        .into_iter()
+        .fold(object, |object, (name, description)| {
+            let text = ObjectBuilder::new()
+                .schema_type(SchemaType::new(Type::String))
+                .description(Some(description));
+            object.property(name, text).required(name)
+        })
+}
+
+fn schema_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::InvalidRequest => "InvalidRequestProblem",
+        Kind::IllegalTransition => "IllegalTransitionProblem",
+        Kind::NotFound
+        | Kind::MethodNotAllowed
+        | Kind::OrderExists
+        | Kind::PaymentRecorded
+        | Kind::PreconditionFailed
+        | Kind::PayloadTooLarge
+        | Kind::UnsupportedMediaType
+        | Kind::Internal
+        | Kind::Unavailable => "Problem",
+    }
+}

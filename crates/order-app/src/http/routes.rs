@@ -1,0 +1,27 @@
+//! The list of operations.
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::operations::{
+    cancel_order, complete_order, create_order, get_liveness, get_metrics, get_openapi, get_order,
+    get_readiness, list_order_history, list_order_payments, list_payments, ship_order,
+};
+use super::{HttpState, openapi};
+
+/// Every operation, served and documented by the same line. Operations on one path share a line.
+pub(crate) fn routes() -> OpenApiRouter<HttpState> {
+    OpenApiRouter::with_openapi(openapi::preamble())
+        .routes(routes!(create_order::create_order))
+        .routes(routes!(get_order::get_order))
+        .routes(routes!(list_order_history::list_order_history))
+        .routes(routes!(list_order_payments::list_order_payments))
+        .routes(routes!(ship_order::ship_order))
+        .routes(routes!(complete_order::complete_order))
+        .routes(routes!(cancel_order::cancel_order))
+        .routes(routes!(list_payments::list_payments))
+        .routes(routes!(get_metrics::get_metrics))
+        .routes(routes!(get_liveness::get_liveness))
+        .routes(routes!(get_readiness::get_readiness))
+        .routes(routes!(get_openapi::get_openapi))
+}

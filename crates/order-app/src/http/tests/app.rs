@@ -1,0 +1,235 @@
+//! The verbs of the tests.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::request::Builder;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use order_fsm::{Content, PaymentKey, Verdict};
+use order_store::{Batch, Clock, PaymentFact, Source, Store, StoreOptions};
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::macros::datetime;
+use tower::ServiceExt as _;
+
+use crate::health::Health;
+use crate::http::{HttpState, openapi_json, router};
+
+/// When everything in these tests happens.
+pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
+
+/// The API on a database of its own.
+pub(super) struct TestApp {
+    pub(super) router: Router,
+    pub(super) store: Store,
+    pub(super) health: Health,
+    document: Value,
+    folder: PathBuf,
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        // Left behind at worst, in a folder for such things.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl TestApp {
+    pub(super) async fn start() -> Self {
+        let folder = std::env::temp_dir().join(order_testkit::unique_name("orderd_http"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let url = format!("sqlite://{}", folder.join("orderd.db").display());
+        let options = StoreOptions {
+            clock: Clock::Fixed(NOW),
+            ..StoreOptions::default()
+        };
+        let store = Store::open(&url.parse().unwrap(), options);
+        store.migrate().await.unwrap();
+        let health = Health::default();
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let router = router(HttpState::new(store.clone(), health.clone(), metrics));
+        let document = serde_json::from_str(&openapi_json()).unwrap();
+        Self {
+            router,
+            store,
+            health,
+            document,
+            folder,
+        }
+    }
+
+    /// Sends a request and holds its answer against the document.
+    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let answer = send(&self.router, request).await;
+        self.assert_documented(&method, &path, answer.status);
+        answer
+    }
+
+    pub(super) async fn get(&self, uri: &str) -> Answer {
+        self.send(get(uri).body(Body::empty()).unwrap()).await
+    }
+
+    pub(super) async fn post(&self, uri: &str, body: impl Into<Body>) -> Answer {
+        self.send(post(uri).body(body.into()).unwrap()).await
+    }
+
+    /// Creates an order of 1000 CNY.
+    pub(super) async fn create(&self, order_id: &str) -> Answer {
+        let body = format!(r#"{{"order_id":"{order_id}","amount":1000,"currency":"CNY"}}"#);
+        let answer = self.post("/v1/orders", body).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer}");
+        answer
+    }
+
+    /// Tells of a payment in CNY, as an event would.
+    pub(super) async fn pay(&self, order_id: &str, transaction_id: &str, amount: i64) -> Verdict {
+        let fact = fact(order_id, "acme", transaction_id, "succeeded", amount);
+        self.tell(vec![fact]).await[0]
+    }
+
+    pub(super) async fn tell(&self, facts: Vec<PaymentFact>) -> Vec<Verdict> {
+        self.store
+            .record_payments(Batch {
+                facts,
+                dead_letters: Vec::new(),
+            })
+            .await
+            .unwrap()
+    }
+
+    fn assert_documented(&self, method: &Method, path: &str, status: StatusCode) {
+        let method = if method == Method::HEAD {
+            "get"
+        } else {
+            &method.as_str().to_lowercase()
+        };
+        let paths = self.document["paths"].as_object().unwrap();
+        let Some((template, item)) = paths.iter().find(|(template, _)| fits(template, path)) else {
+            return;
+        };
+        if let Some(operation) = item.get(method) {
+            let known = operation["responses"].get(status.as_str());
+            assert!(
+                known.is_some(),
+                "{method} {template} is not documented to answer {status}"
+            );
+        }
+    }
+}
+
+fn fits(template: &str, path: &str) -> bool {
+    let (template, path) = (template.split('/'), path.split('/'));
+    template.clone().count() == path.clone().count()
+        && template
+            .zip(path)
+            .all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
+}
+
+pub(super) async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (head, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap().to_vec();
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body,
+    }
+}
+
+pub(super) fn get(uri: &str) -> Builder {
+    Request::get(uri)
+}
+
+/// With the type of a command.
+pub(super) fn post(uri: &str) -> Builder {
+    Request::post(uri).header(header::CONTENT_TYPE, "application/json")
+}
+
+pub(super) fn fact(
+    order_id: &str,
+    provider: &str,
+    transaction_id: &str,
+    kind: &str,
+    amount: i64,
+) -> PaymentFact {
+    PaymentFact {
+        key: PaymentKey {
+            provider: provider.parse().unwrap(),
+            transaction_id: transaction_id.parse().unwrap(),
+            kind: kind.parse().unwrap(),
+        },
+        event_id: Some(format!("ev-{transaction_id}").parse().unwrap()),
+        content: Content {
+            order_id: order_id.parse().unwrap(),
+            amount: amount.try_into().unwrap(),
+            currency: "CNY".parse().unwrap(),
+        },
+        occurred_at: NOW - time::Duration::SECOND,
+        livemode: true,
+        source: Source::Event,
+    }
+}
+
+/// An answer; its `Display` is what snapshots hold.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// Asserts a problem of this kind and returns it.
+    pub(super) fn problem(&self, status: u16, slug: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{self}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self}"
+        );
+        let problem = self.json();
+        assert_eq!(problem["type"], format!("/problems/{slug}"), "{self}");
+        assert_eq!(problem["status"], status, "{self}");
+        problem
+    }
+
+    /// Asserts a request that can't be read and returns the pointers to what is wrong with it.
+    pub(super) fn pointers(&self) -> Vec<String> {
+        let problem = self.problem(400, "invalid-request");
+        let errors = problem["errors"].as_array().unwrap();
+        errors
+            .iter()
+            .map(|error| error["pointer"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.status)?;
+        let mut headers: Vec<_> = self.headers.iter().collect();
+        headers.sort_by_key(|(name, _)| name.as_str());
+        for (name, value) in headers {
+            writeln!(f, "{name}: {}", String::from_utf8_lossy(value.as_bytes()))?;
+        }
+        match serde_json::from_slice::<Value>(&self.body) {
+            Ok(json) => write!(f, "\n{json:#}"),
+            Err(_) => write!(f, "\n{}", String::from_utf8_lossy(&self.body)),
+        }
+    }
+}

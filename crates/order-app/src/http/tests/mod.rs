@@ -1,0 +1,17 @@
+//! The router called in process, on a SQLite file of its own; sockets only where sockets matter.
+
+mod app;
+mod bodies;
+mod create_order;
+mod cursors;
+mod get_order;
+mod list_order_history;
+mod list_order_payments;
+mod list_payments;
+mod openapi;
+mod operate_order;
+mod problems;
+mod queries;
+mod serve;
+mod service;
+mod telemetry;

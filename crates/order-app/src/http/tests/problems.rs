@@ -1,0 +1,239 @@
+//! Every kind of problem, and everything around the operations.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+
+use super::app::{self, Answer, TestApp};
+use crate::http::error::ApiError;
+use crate::http::layers;
+use crate::http::problem::Kind;
+
+/// A router whose operations go wrong in the ways that tests can't bring about from outside.
+fn faulty() -> Router {
+    let router = Router::new()
+        .route(
+            "/panic",
+            get(async || -> &str { panic!("the panic's text") }),
+        )
+        .route(
+            "/slow",
+            get(async || tokio::time::sleep(Duration::from_mins(1)).await),
+        )
+        .route(
+            "/store",
+            get(async || {
+                ApiError::from(order_store::Error::FileUnfit {
+                    path: "orderd.db".to_owned(),
+                    why: "its cause".to_owned(),
+                })
+            }),
+        )
+        .route(
+            "/foreign",
+            get(async || (StatusCode::BAD_GATEWAY, "from elsewhere")),
+        )
+        .route(
+            "/teapot",
+            get(async || StatusCode::IM_A_TEAPOT.into_response()),
+        );
+    layers::around(router, Duration::from_millis(50))
+}
+
+async fn ask(router: &Router, path: &str) -> Answer {
+    app::send(router, app::get(path).body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn every_kind_of_problem_is_told_in_the_same_form() {
+    let app = TestApp::start().await;
+    let faulty = faulty();
+    app.create("OD-1").await;
+    app.create("OD-2").await;
+    app.pay("OD-2", "tx-1", 1).await;
+    let order = r#"{"order_id":"OD-1","amount":1,"currency":"CNY"}"#;
+    let put = Request::put("/v1/orders").body(Body::empty()).unwrap();
+    let other_version = app::post("/v1/orders/OD-1/cancel").header("if-match", "\"2\"");
+    let other_version = other_version.body(Body::empty()).unwrap();
+    let untyped = Request::post("/v1/orders").body(Body::from(order)).unwrap();
+
+    let answers = [
+        app.post("/v1/orders", "{}").await,
+        app.get("/v1/orders/OD-9").await,
+        app.send(put).await,
+        app.post("/v1/orders", order).await,
+        app.post("/v1/orders/OD-1/ship", "").await,
+        app.post("/v1/orders/OD-2/cancel", "").await,
+        app.send(other_version).await,
+        app.post("/v1/orders", vec![b' '; 65_537]).await,
+        app.send(untyped).await,
+        ask(&faulty, "/panic").await,
+        ask(&faulty, "/slow").await,
+    ];
+    for (kind, answer) in Kind::ALL.into_iter().zip(answers) {
+        let row = kind.row();
+        let problem = answer.problem(row.status.as_u16(), row.slug);
+        assert_eq!(problem["title"], row.title);
+        assert!(
+            problem["detail"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty()),
+            "{answer}"
+        );
+        assert!(
+            problem["instance"]
+                .as_str()
+                .is_some_and(|path| path.starts_with('/')),
+            "{answer}"
+        );
+        let retry_after = if kind == Kind::Unavailable {
+            Some("1")
+        } else {
+            None
+        };
+        assert_eq!(answer.header("retry-after"), retry_after, "{answer}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
+    let app = TestApp::start().await;
+    insta::assert_snapshot!(app.get("/v1/nothing?x=%00").await);
+    for path in [
+        "/",
+        "/v1",
+        "/v1/orders/",
+        "/v1//orders",
+        "/v1/orders/OD-1/pay",
+        "/V1/orders",
+        "/%2e%2e",
+    ] {
+        let problem = app.get(path).await.problem(404, "not-found");
+        assert_eq!(problem["instance"], path);
+    }
+    app.get("/docs/nothing.js").await.problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn targets_that_are_no_paths_are_not_found() {
+    let app = TestApp::start().await;
+    for (method, target) in [
+        (Method::OPTIONS, "*"),
+        (Method::GET, "*"),
+        (Method::CONNECT, "orderd:8080"),
+    ] {
+        let request = Request::builder()
+            .method(&method)
+            .uri(target)
+            .body(Body::empty())
+            .unwrap();
+        app.send(request).await.problem(404, "not-found");
+    }
+    let absolute = app.get("http://orderd:8080/livez").await;
+    assert_eq!(absolute.status, 200, "{absolute}");
+}
+
+#[tokio::test]
+async fn wrong_methods_are_told_the_right_ones() {
+    let app = TestApp::start().await;
+    let delete = Request::delete("/v1/orders/OD-1")
+        .body(Body::empty())
+        .unwrap();
+    insta::assert_snapshot!(app.send(delete).await);
+    let invented = Method::from_bytes(b"BREW").unwrap();
+    for (method, path, allow) in [
+        (Method::GET, "/v1/orders", "POST"),
+        (Method::GET, "/v1/orders/OD-1/ship", "POST"),
+        (Method::OPTIONS, "/v1/orders", "POST"),
+        (Method::POST, "/v1/payments", "GET,HEAD"),
+        (Method::POST, "/livez", "GET,HEAD"),
+        (invented, "/metrics", "GET,HEAD"),
+    ] {
+        let request = Request::builder()
+            .method(&method)
+            .uri(path)
+            .body(Body::empty())
+            .unwrap();
+        let answer = app.send(request).await;
+        answer.problem(405, "method-not-allowed");
+        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_database_is_worth_another_try() {
+    let app = TestApp::start().await;
+    app.store.close().await;
+    for uri in ["/v1/orders/OD-1", "/v1/orders/OD-1/history", "/v1/payments"] {
+        app.get(uri).await.problem(503, "unavailable");
+    }
+    let order = r#"{"order_id":"OD-1","amount":1,"currency":"CNY"}"#;
+    insta::assert_snapshot!(app.post("/v1/orders", order).await);
+    app.post("/v1/orders/OD-1/ship", "")
+        .await
+        .problem(503, "unavailable");
+}
+
+#[tokio::test]
+async fn errors_from_elsewhere_become_problems_too() {
+    let faulty = faulty();
+    ask(&faulty, "/foreign").await.problem(500, "internal");
+    ask(&faulty, "/teapot")
+        .await
+        .problem(400, "invalid-request");
+}
+
+#[tokio::test]
+async fn a_fault_of_ours_tells_an_id_and_the_log_tells_the_rest() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let faulty = faulty();
+    for (path, cause) in [("/store", "its cause"), ("/panic", "the panic's text")] {
+        let answer = ask(&faulty, path).await;
+        let detail = answer.problem(500, "internal")["detail"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(!answer.text().contains(cause), "{answer}");
+        let id = detail.split_whitespace().last().unwrap();
+        let log = log.text();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(id)).collect();
+        assert!(
+            matches!(lines.as_slice(), [line] if line.contains(cause)),
+            "{id} in {log}"
+        );
+    }
+    drop(guard);
+}
+
+/// A log that can be read.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

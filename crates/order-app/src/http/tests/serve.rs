@@ -1,0 +1,158 @@
+//! The accept loop, over real sockets.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::app::TestApp;
+use crate::http::serve;
+
+struct Server {
+    addr: SocketAddr,
+    shutdown: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+async fn start(router: Router) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(serve(listener, router, shutdown.clone()));
+    Server {
+        addr,
+        shutdown,
+        tasks,
+    }
+}
+
+impl Server {
+    async fn connect(&self, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.addr).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// How long it takes to stop.
+    async fn stop(mut self) -> Duration {
+        let started = Instant::now();
+        self.shutdown.cancel();
+        self.tasks.join_next().await.unwrap().unwrap();
+        started.elapsed()
+    }
+}
+
+/// What a peer says until it closes.
+async fn read(mut stream: TcpStream) -> String {
+    let mut text = Vec::new();
+    // A reset is an end as well.
+    let _ = stream.read_to_end(&mut text).await;
+    String::from_utf8(text).unwrap()
+}
+
+fn router() -> Router {
+    Router::new().route("/", get(async || "here")).route(
+        "/slow",
+        get(async || {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            "done"
+        }),
+    )
+}
+
+#[tokio::test]
+async fn requests_in_hand_are_finished_and_idle_connections_closed() {
+    let server = start(router()).await;
+    let silent = server.connect("").await;
+    let mut idle = server.connect("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let mut answer = [0; 512];
+    let length = idle.read(&mut answer).await.unwrap();
+    assert!(answer[..length].ends_with(b"here"));
+    let busy = server
+        .connect("GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    // Shutting down before the request is read would be another case.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+
+    let addr = server.addr;
+    let (took, busy, idle, silent) =
+        tokio::join!(server.stop(), read(busy), read(idle), read(silent));
+    assert!(
+        busy.starts_with("HTTP/1.1 200 OK") && busy.ends_with("done"),
+        "{busy}"
+    );
+    assert_eq!((idle.as_str(), silent.as_str()), ("", ""));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(TcpStream::connect(addr).await.is_err());
+}
+
+#[tokio::test]
+async fn an_unchanged_order_declares_no_length() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    let server = start(app.router.clone()).await;
+    let request = "GET /v1/orders/OD-1 HTTP/1.1\r\nhost: x\r\nif-none-match: \"1\"\r\n\r\n";
+    let next = "GET /v1/orders/OD-1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let text = read(server.connect(&format!("{request}{next}")).await)
+        .await
+        .to_lowercase();
+    let (unchanged, whole) = text.split_once("\r\n\r\n").unwrap();
+    assert!(unchanged.starts_with("http/1.1 304 "), "{unchanged}");
+    assert!(
+        !unchanged.contains("content-length") && !unchanged.contains("encoding"),
+        "{unchanged}"
+    );
+    assert!(whole.starts_with("http/1.1 200 ok"), "{whole}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_sender_of_a_body_that_is_too_large_gets_to_read_the_answer() {
+    let app = TestApp::start().await;
+    let server = start(app.router.clone()).await;
+    let body = " ".repeat(900_000);
+    let head = "POST /v1/orders HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
+    let length = format!(
+        "content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let text = read(server.connect(&format!("{head}{length}{body}")).await).await;
+    assert!(text.starts_with("HTTP/1.1 413 "), "{text}");
+    assert!(text.contains("/problems/payload-too-large"), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let server = start(router()).await;
+    let large = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000));
+    let answer = read(server.connect(&large).await).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    let fits = format!(
+        "GET / HTTP/1.1\r\nconnection: close\r\nx: {}\r\n\r\n",
+        "y".repeat(15_000)
+    );
+    let answer = read(server.connect(&fits).await).await;
+    assert!(answer.ends_with("here"), "{answer}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_sender_that_never_finishes_its_head_is_cut_off() {
+    let server = start(router()).await;
+    let started = Instant::now();
+    let slow = server.connect("GET / HTTP/1.1\r\nx: ").await;
+    read(slow).await;
+    let took = started.elapsed();
+    assert!(
+        (Duration::from_secs(9)..Duration::from_secs(15)).contains(&took),
+        "{took:?}"
+    );
+    server.stop().await;
+}
