@@ -114,14 +114,11 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         }
         result
     };
-    let result = match tokio::time::timeout(STOP, rest).await {
-        Ok(result) => result,
-        Err(_) => {
-            // Nothing of it was acked; the next process gets it again.
-            tracing::warn!("not everything stopped in time; the rest is given up");
-            Ok(())
-        }
-    };
+    let result = tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
+        // Nothing of it was acked; the next process gets it again.
+        tracing::warn!("not everything stopped in time; the rest is given up");
+        Ok(())
+    });
     // Whatever still holds a connection is cut off by the end of the process.
     let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
     tracing::info!("stopped");

@@ -1,5 +1,6 @@
 //! `orderd`: a table of contents.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -79,7 +80,8 @@ async fn audit(config: &Config) -> Result<u8> {
     let findings = store.audit().await?;
     let mut text = String::new();
     for finding in &findings {
-        text.push_str(&format!("{finding}\n"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{finding}");
     }
     print(&format!("{text}{} finding(s)\n", findings.len()))?;
     Ok(if findings.is_empty() { DONE } else { FOUND })

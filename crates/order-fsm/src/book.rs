@@ -83,8 +83,8 @@ impl Book {
     }
 
     /// Creates an order and settles what waited for it; an order that exists stays as it is.
-    pub fn create(&mut self, order_id: OrderId, amount: Amount, currency: Currency) {
-        if self.orders.contains_key(&order_id) {
+    pub fn create(&mut self, order_id: &OrderId, amount: Amount, currency: Currency) {
+        if self.orders.contains_key(order_id) {
             return;
         }
         let order = BookOrder {
@@ -98,7 +98,7 @@ impl Book {
 
         let keys: Vec<PaymentKey> = self
             .waiting
-            .extract_if(.., |key| self.payments[key].content.order_id == order_id)
+            .extract_if(.., |key| self.payments[key].content.order_id == *order_id)
             .collect();
         for key in keys {
             let content = self.payments[&key].content.clone();
@@ -107,7 +107,7 @@ impl Book {
                 livemode: self.live,
                 content,
             };
-            let verdict = judge(self.live, None, self.order_facts(&order_id).as_ref(), &fact);
+            let verdict = judge(self.live, None, self.order_facts(order_id).as_ref(), &fact);
             self.record(key, fact.content, verdict);
         }
     }

@@ -250,14 +250,14 @@ async fn lock_payment(tx: &mut Tx, key: &PaymentKey) -> Result<(), Error> {
 }
 
 #[derive(sqlx::FromRow)]
-struct State {
+struct Lock {
     state: String,
     resolution: Option<String>,
     note: Option<String>,
 }
 
-async fn lock(tx: &mut Tx, id: &str) -> Result<Option<State>, Error> {
-    let rows = fetch_all!(tx.conn(), State, sql::EXCEPTION_LOCK, id)
+async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Lock>, Error> {
+    let rows = fetch_all!(tx.conn(), Lock, sql::EXCEPTION_LOCK, id)
         .map_err(doing("locking an exception"))?;
     Ok(rows.into_iter().next())
 }

@@ -26,7 +26,7 @@ pub struct DatabaseUrl(Url);
 
 #[derive(Clone)]
 enum Url {
-    Postgres(PgConnectOptions),
+    Postgres(Box<PgConnectOptions>),
     Sqlite(PathBuf),
 }
 
@@ -41,7 +41,8 @@ impl FromStr for DatabaseUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             let options = PgConnectOptions::from_str(text).map_err(|_| InvalidUrl)?;
-            return Ok(Self(Url::Postgres(options.application_name("orderd"))));
+            let options = Box::new(options.application_name("orderd"));
+            return Ok(Self(Url::Postgres(options)));
         }
         let path = text
             .strip_prefix("sqlite://")
@@ -198,10 +199,10 @@ impl Store {
                     // A connection was pinged when it came back; a dead one fails its transaction,
                     // which is tried again.
                     .test_before_acquire(false);
-                let pool = pool_options.clone().connect_lazy_with(connect.clone());
+                let pool = pool_options.clone().connect_lazy_with((**connect).clone());
                 Backend::Postgres(Arc::new(PostgresBackend {
                     pool: Mutex::new(pool),
-                    connect: connect.clone(),
+                    connect: (**connect).clone(),
                     options: pool_options,
                 }))
             }
@@ -357,14 +358,12 @@ impl Store {
         let store = self.clone();
         joined(async move {
             let mut conn = store.acquire(Mode::Snapshot).await?;
-            match tokio::time::timeout(READ_DEADLINE, step(&mut conn)).await {
-                Ok(done) => done,
-                Err(_) => {
-                    conn.close();
-                    store.backend.replace_pool();
-                    Err(Error::Deadline(READ_DEADLINE))
-                }
+            if let Ok(done) = tokio::time::timeout(READ_DEADLINE, step(&mut conn)).await {
+                return done;
             }
+            conn.close();
+            store.backend.replace_pool();
+            Err(Error::Deadline(READ_DEADLINE))
         })
         .await
     }
@@ -400,13 +399,11 @@ impl Store {
                 }
             }
         };
-        match tokio::time::timeout(deadline, work).await {
-            Ok(done) => done,
-            Err(_) => {
-                self.backend.replace_pool();
-                Err(Error::Deadline(deadline))
-            }
+        if let Ok(done) = tokio::time::timeout(deadline, work).await {
+            return done;
         }
+        self.backend.replace_pool();
+        Err(Error::Deadline(deadline))
     }
 
     async fn acquire(&self, mode: Mode) -> Result<Conn, Error> {

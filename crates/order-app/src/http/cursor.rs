@@ -7,7 +7,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use order_store::{HistoryCursor, HistoryItem, Payment, PaymentCursor};
+use order_store::{
+    DeadLetter, ExceptionCursor, HistoryCursor, HistoryItem, LetterCursor, Payment, PaymentCursor,
+    PaymentException,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -89,6 +92,48 @@ impl Listed for HistoryItem {
 
     fn place(&self) -> HistoryCursor {
         self.cursor()
+    }
+}
+
+impl Listed for PaymentException {
+    type Place = ExceptionCursor;
+
+    fn place(&self) -> ExceptionCursor {
+        self.cursor()
+    }
+}
+
+impl Listed for DeadLetter {
+    type Place = LetterCursor;
+
+    fn place(&self) -> LetterCursor {
+        self.cursor()
+    }
+}
+
+impl Place for ExceptionCursor {
+    type Parts = (i64, String);
+
+    fn to_parts(&self) -> Self::Parts {
+        (micros(self.opened_at), self.id.clone())
+    }
+
+    fn from_parts((at, id): Self::Parts) -> Option<Self> {
+        let opened_at = from_micros(at).filter(|_| !id.contains('\0'))?;
+        Some(Self { opened_at, id })
+    }
+}
+
+impl Place for LetterCursor {
+    type Parts = (i64, String);
+
+    fn to_parts(&self) -> Self::Parts {
+        (micros(self.received_at), self.id.clone())
+    }
+
+    fn from_parts((at, id): Self::Parts) -> Option<Self> {
+        let received_at = from_micros(at).filter(|_| !id.contains('\0'))?;
+        Some(Self { received_at, id })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use order_fsm::{OrderEvent, OrderId, Refusal};
+use order_fsm::{OrderEvent, OrderId, Refusal, Verdict};
 use order_store::Order;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -43,6 +43,21 @@ pub(crate) enum ApiError {
     OtherVersion(Box<Order>),
     /// Money of this order waits: it is not cancelled.
     PaymentRecorded(OrderId),
+    /// There is no such exception.
+    NoSuchException(String),
+    /// There is no such dead letter.
+    NoSuchLetter(String),
+    /// What this is about was closed before, in another way.
+    AlreadyClosed(String),
+    /// A payment that can't be accepted for its order.
+    NotAcceptable {
+        /// What the payment did.
+        verdict: Verdict,
+        /// The order as it is, if there is one.
+        order: Option<Box<Order>>,
+        /// The step that brought it there.
+        moved_by: Option<Box<HistoryItem>>,
+    },
     /// The body is too large.
     PayloadTooLarge,
     /// The body is of another type, and why.
@@ -98,9 +113,13 @@ impl ApiError {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::InvalidRequest,
-            Self::NoSuchPath | Self::NoSuchOrder(_) | Self::NoSuchOrderOrPayment(_) => {
-                Kind::NotFound
-            }
+            Self::NoSuchPath
+            | Self::NoSuchOrder(_)
+            | Self::NoSuchOrderOrPayment(_)
+            | Self::NoSuchException(_)
+            | Self::NoSuchLetter(_) => Kind::NotFound,
+            Self::AlreadyClosed(_) => Kind::AlreadyClosed,
+            Self::NotAcceptable { .. } => Kind::IllegalTransition,
             Self::MethodNotAllowed => Kind::MethodNotAllowed,
             Self::OrderExists(_) => Kind::OrderExists,
             Self::IllegalTransition { .. } => Kind::IllegalTransition,
@@ -124,6 +143,12 @@ impl ApiError {
             Self::NoSuchPath => "there is nothing under this path".to_owned(),
             Self::NoSuchOrder(id) => format!("there is no order {id}"),
             Self::NoSuchOrderOrPayment(id) => format!("there is no order and no payment of {id}"),
+            Self::NoSuchException(id) => format!("there is no payment exception {id}"),
+            Self::NoSuchLetter(id) => format!("there is no dead letter {id}"),
+            Self::AlreadyClosed(how) => how.clone(),
+            Self::NotAcceptable { verdict, .. } => {
+                format!("a payment that is {verdict} can't be accepted for an order")
+            }
             Self::MethodNotAllowed => {
                 "see the Allow header for the methods of this path".to_owned()
             }
@@ -166,8 +191,15 @@ impl ApiError {
             Self::IllegalTransition {
                 order, moved_by, ..
             } => Members::Illegal {
-                order_status: order.status.as_str(),
-                version: order.version,
+                order_status: Some(order.status.as_str()),
+                version: Some(order.version),
+                moved_by,
+            },
+            Self::NotAcceptable {
+                order, moved_by, ..
+            } => Members::Illegal {
+                order_status: order.as_ref().map(|order| order.status.as_str()),
+                version: order.map(|order| order.version),
                 moved_by,
             },
             Self::NoSuchPath
@@ -177,6 +209,9 @@ impl ApiError {
             | Self::OrderExists(_)
             | Self::OtherVersion(_)
             | Self::PaymentRecorded(_)
+            | Self::NoSuchException(_)
+            | Self::NoSuchLetter(_)
+            | Self::AlreadyClosed(_)
             | Self::PayloadTooLarge
             | Self::UnsupportedMediaType(_)
             | Self::Internal(_)

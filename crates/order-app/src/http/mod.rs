@@ -30,6 +30,9 @@ mod telemetry;
 mod tests;
 mod values;
 mod wire;
+mod wire_ops;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
@@ -47,16 +50,33 @@ pub struct HttpState {
     store: Store,
     health: Health,
     metrics: PrometheusHandle,
+    inbound: InboundSubject,
 }
+
+/// The inbound subject without the provider: dead letters are replayed as if from there.
+#[derive(Debug, Clone)]
+pub(crate) struct InboundSubject(pub(crate) Arc<str>);
 
 impl HttpState {
     /// The store should be the API's own pool: a shared one would let callers starve the consumer.
-    pub fn new(store: Store, health: Health, metrics: PrometheusHandle) -> Self {
+    pub fn new(
+        store: Store,
+        health: Health,
+        metrics: PrometheusHandle,
+        inbound_subject: &str,
+    ) -> Self {
         Self {
             store,
             health,
             metrics,
+            inbound: InboundSubject(inbound_subject.into()),
         }
+    }
+}
+
+impl FromRef<HttpState> for InboundSubject {
+    fn from_ref(state: &HttpState) -> Self {
+        state.inbound.clone()
     }
 }
 

@@ -11,7 +11,13 @@ use super::{problem_docs, routes};
 pub(crate) const PATH: &str = "/openapi.json";
 
 /// The bodies of commands: unlike answers they can't have members that nobody knows.
-const COMMANDS: [&str; 2] = ["CreateOrder", "OperateOrder"];
+const COMMANDS: [&str; 5] = [
+    "ClosePaymentException",
+    "CreateOrder",
+    "DiscardDeadLetter",
+    "OperateOrder",
+    "ReplayDeadLetter",
+];
 
 const ABOUT: &str = "\
 Orders and what paid them.
@@ -59,6 +65,7 @@ pub(crate) fn preamble() -> OpenApi {
     let tags = [
         ("orders", "Creating, reading and moving orders."),
         ("payments", "Recorded payments across orders."),
+        ("ops", "What needs a person: exceptions and dead letters."),
         ("service", "Probes, metrics and this document."),
     ];
     let tags = tags.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)));

@@ -13,6 +13,7 @@ use super::cursor::{self, Listed, Place, Scope};
 use super::error::ApiError;
 use super::query::{self, Given, Parameters};
 use super::wire::{HistoryItem, Payment};
+use super::wire_ops::{DeadLetter, Exception};
 
 const LIMIT_MAX: u32 = 200;
 const LIMIT_DEFAULT: u32 = 50;
@@ -106,6 +107,12 @@ pub(crate) type PaymentList = List<Payment>;
 
 /// A page of a history.
 pub(crate) type HistoryItemList = List<HistoryItem>;
+
+/// A page of exceptions.
+pub(crate) type ExceptionList = List<Exception>;
+
+/// A page of dead letters.
+pub(crate) type DeadLetterList = List<DeadLetter>;
 
 /// By hand, because the derived one repeats its items instead of referring to them.
 impl<T: ToSchema> PartialSchema for List<T> {

@@ -1,4 +1,4 @@
-//! The id in a path.
+//! The ids in paths.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -8,7 +8,7 @@ use utoipa::openapi::{Ref, Required};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::schemas::Id;
+use super::schemas::{Digest, Id};
 
 const POINTER: &str = "{order_id}";
 
@@ -38,6 +38,38 @@ impl IntoParams for OrderPath {
             .required(Required::True)
             .description(Some("The business id of the order."))
             .schema(Some(Ref::from_schema_name(Id::name())));
+        vec![parameter.build()]
+    }
+}
+
+/// The digest that the path names. What is no digest names nothing.
+#[derive(Debug)]
+pub(crate) struct DigestPath(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for DigestPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::invalid("{id}", "is not UTF-8"))?;
+        let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+        if text.len() == 64 && text.bytes().all(hex) {
+            Ok(Self(text))
+        } else {
+            Err(ApiError::NoSuchPath)
+        }
+    }
+}
+
+impl IntoParams for DigestPath {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = ParameterBuilder::new()
+            .name("id")
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .description(Some("The digest it is listed with."))
+            .schema(Some(Ref::from_schema_name(Digest::name())));
         vec![parameter.build()]
     }
 }

@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     OrderExists,
     IllegalTransition,
     PaymentRecorded,
+    AlreadyClosed,
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
@@ -39,13 +40,14 @@ pub(crate) struct Row {
 impl Kind {
     /// Every kind.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::InvalidRequest,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::OrderExists,
         Self::IllegalTransition,
         Self::PaymentRecorded,
+        Self::AlreadyClosed,
         Self::PreconditionFailed,
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
@@ -64,6 +66,7 @@ impl Kind {
                 (409, "illegal-transition", "The order can't take this step")
             }
             Self::PaymentRecorded => (409, "payment-recorded", "Money was received for the order"),
+            Self::AlreadyClosed => (409, "already-closed", "It was closed before"),
             Self::PreconditionFailed => {
                 (412, "precondition-failed", "The order has another version")
             }
@@ -102,8 +105,8 @@ pub(crate) enum Members {
         errors: Vec<FieldError>,
     },
     Illegal {
-        order_status: &'static str,
-        version: i64,
+        order_status: Option<&'static str>,
+        version: Option<i64>,
         moved_by: Option<Box<HistoryItem>>,
     },
 }

@@ -87,10 +87,16 @@ pub(crate) fn schemas() -> Vec<(String, RefOr<Schema>)> {
         .item(ObjectBuilder::new().schema_type(Type::Null))
         .item(Ref::from_schema_name(HistoryItem::name()))
         .description(Some("The step that brought the order where it is."));
+    // Null where there is no order: a payment that waits for it can't be accepted.
+    let order_status = OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .item(Ref::from_schema_name(OrderStatus::name()));
+    let version =
+        ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Integer, Type::Null]));
     let illegal = base()
-        .property("order_status", Ref::from_schema_name(OrderStatus::name()))
+        .property("order_status", order_status)
         .required("order_status")
-        .property("version", i64::schema())
+        .property("version", version)
         .required("version")
         .property("moved_by", moved_by)
         .required("moved_by");
@@ -136,6 +142,7 @@ fn schema_name(kind: Kind) -> &'static str {
         | Kind::MethodNotAllowed
         | Kind::OrderExists
         | Kind::PaymentRecorded
+        | Kind::AlreadyClosed
         | Kind::PreconditionFailed
         | Kind::PayloadTooLarge
         | Kind::UnsupportedMediaType

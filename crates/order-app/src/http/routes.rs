@@ -4,8 +4,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::operations::{
-    cancel_order, complete_order, create_order, get_liveness, get_metrics, get_openapi, get_order,
-    get_readiness, list_order_history, list_order_payments, list_payments, ship_order,
+    cancel_order, close_payment_exception, complete_order, create_order, discard_dead_letter,
+    get_dead_letter, get_liveness, get_metrics, get_openapi, get_order, get_payment_exception,
+    get_readiness, list_dead_letters, list_order_history, list_order_payments,
+    list_payment_exceptions, list_payments, replay_dead_letter, ship_order,
 };
 use super::{HttpState, openapi};
 
@@ -20,6 +22,13 @@ pub(crate) fn routes() -> OpenApiRouter<HttpState> {
         .routes(routes!(complete_order::complete_order))
         .routes(routes!(cancel_order::cancel_order))
         .routes(routes!(list_payments::list_payments))
+        .routes(routes!(list_payment_exceptions::list_payment_exceptions))
+        .routes(routes!(get_payment_exception::get_payment_exception))
+        .routes(routes!(close_payment_exception::close_payment_exception))
+        .routes(routes!(list_dead_letters::list_dead_letters))
+        .routes(routes!(get_dead_letter::get_dead_letter))
+        .routes(routes!(replay_dead_letter::replay_dead_letter))
+        .routes(routes!(discard_dead_letter::discard_dead_letter))
         .routes(routes!(get_metrics::get_metrics))
         .routes(routes!(get_liveness::get_liveness))
         .routes(routes!(get_readiness::get_readiness))

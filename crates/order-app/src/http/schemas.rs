@@ -68,6 +68,31 @@ described!(
     words(order_store::Source::ALL.map(order_store::Source::as_str))
 );
 described!(
+    /// A SHA-256 digest in lower-case hex.
+    Digest,
+    pattern("^[0-9a-f]{64}$")
+);
+described!(
+    /// Whether an exception still needs a person.
+    ExceptionState,
+    words(order_store::ExceptionState::ALL.map(order_store::ExceptionState::as_str))
+);
+described!(
+    /// How a person closes an exception.
+    Resolution,
+    words(order_store::Resolution::ALL.map(order_store::Resolution::as_str))
+);
+described!(
+    /// What became of a dead letter.
+    LetterState,
+    words(order_store::LetterState::ALL.map(order_store::LetterState::as_str))
+);
+described!(
+    /// Why a message was not understood.
+    LetterReason,
+    words(crate::payment_event::Reason::ALL.map(crate::payment_event::Reason::as_str))
+);
+described!(
     /// What happened to an order.
     HistoryEvent,
     words(std::iter::once("create").chain(OrderEvent::ALL.map(OrderEvent::as_str)))

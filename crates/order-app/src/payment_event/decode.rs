@@ -1,5 +1,6 @@
 //! From the bytes of a message to a payment fact.
 
+use std::fmt::Write as _;
 use std::str::FromStr;
 
 use order_fsm::{Amount, Content, PaymentKey, PaymentKind};
@@ -98,7 +99,11 @@ fn invalid(reason: Reason, name: &str, error: &dyn std::fmt::Display) -> NotUnde
 
 fn too_large(body: &[u8]) -> NotUnderstood {
     let digest = Sha256::digest(body);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = digest.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
     let detail = format!(
         "the body has {} bytes, {BODY_MAX} are allowed and kept; sha256 of all: {hex}",
         body.len()

@@ -16,7 +16,7 @@ fn play(steps: &[Step]) -> Book {
         match step {
             Step::Create => {
                 let order = content("O1", 1000, "EUR");
-                book.create(order.order_id, order.amount, order.currency);
+                book.create(&order.order_id, order.amount, order.currency);
             }
             Step::Tell(key, livemode, content) => {
                 let before = book.orders().clone();

@@ -138,7 +138,7 @@ fn outcomes(steps: &[Step]) -> HashSet<Outcome> {
             match step {
                 Step::Create(id) => {
                     let new = new_order(id.as_str(), 1000, "EUR");
-                    book.create(new.order_id, new.amount, new.currency);
+                    book.create(&new.order_id, new.amount, new.currency);
                 }
                 Step::Cancel(id) => drop(book.operate(id, OrderEvent::Cancel)),
                 Step::Tell(fact) => {

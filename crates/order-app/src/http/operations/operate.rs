@@ -74,7 +74,10 @@ pub(crate) async fn operate(
 
 /// The step that led to this version. A version is never written again, so that reading it after
 /// the refusal tells the same.
-async fn moved_by(store: &Store, order: &Order) -> Result<Option<wire::HistoryItem>, ApiError> {
+pub(crate) async fn moved_by(
+    store: &Store,
+    order: &Order,
+) -> Result<Option<wire::HistoryItem>, ApiError> {
     // Behind every refusal that met the version before.
     let before = HistoryCursor {
         version: order.version - 1,

@@ -50,7 +50,12 @@ impl TestApp {
         store.migrate().await.unwrap();
         let health = Health::default();
         let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let router = router(HttpState::new(store.clone(), health.clone(), metrics));
+        let router = router(HttpState::new(
+            store.clone(),
+            health.clone(),
+            metrics,
+            "payments.events",
+        ));
         let document = serde_json::from_str(&openapi_json()).unwrap();
         Self {
             router,

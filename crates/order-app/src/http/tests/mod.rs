@@ -9,6 +9,7 @@ mod list_order_history;
 mod list_order_payments;
 mod list_payments;
 mod openapi;
+mod ops;
 mod operate_order;
 mod problems;
 mod queries;

@@ -153,11 +153,3 @@ fn commands_are_closed_and_answers_complete() {
         );
     }
 }
-#[test]
-fn zzz_write() {
-    std::fs::write(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi/orders-v1.json"),
-        openapi_json(),
-    )
-    .unwrap();
-}

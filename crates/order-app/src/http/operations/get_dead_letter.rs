@@ -1,0 +1,34 @@
+//! `GET /v1/dead-letters/{id}`.
+
+use axum::Json;
+use axum::extract::State;
+use order_store::Store;
+
+use crate::http::error::ApiError;
+use crate::http::path::DigestPath;
+use crate::http::problem_docs::problems;
+use crate::http::query::{Nothing, Params};
+use crate::http::wire_ops::DeadLetter;
+
+problems!(InvalidRequest, NotFound, Internal, Unavailable);
+
+/// Get a dead letter
+#[utoipa::path(
+    get,
+    path = "/v1/dead-letters/{id}",
+    operation_id = "get_dead_letter",
+    tag = "ops",
+    params(DigestPath),
+    responses(
+        (status = 200, description = "The message, byte for byte.", body = DeadLetter),
+        Problems,
+    ),
+)]
+pub(crate) async fn get_dead_letter(
+    State(store): State<Store>,
+    DigestPath(id): DigestPath,
+    Params(Nothing): Params<Nothing>,
+) -> Result<Json<DeadLetter>, ApiError> {
+    let letter = store.get_dead_letter(id.clone()).await?.ok_or(ApiError::NoSuchLetter(id))?;
+    Ok(Json(letter.into()))
+}

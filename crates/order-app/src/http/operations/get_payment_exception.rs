@@ -1,0 +1,34 @@
+//! `GET /v1/payment-exceptions/{id}`.
+
+use axum::Json;
+use axum::extract::State;
+use order_store::Store;
+
+use crate::http::error::ApiError;
+use crate::http::path::DigestPath;
+use crate::http::problem_docs::problems;
+use crate::http::query::{Nothing, Params};
+use crate::http::wire_ops::Exception;
+
+problems!(InvalidRequest, NotFound, Internal, Unavailable);
+
+/// Get a payment exception
+#[utoipa::path(
+    get,
+    path = "/v1/payment-exceptions/{id}",
+    operation_id = "get_payment_exception",
+    tag = "ops",
+    params(DigestPath),
+    responses(
+        (status = 200, description = "The exception.", body = Exception),
+        Problems,
+    ),
+)]
+pub(crate) async fn get_payment_exception(
+    State(store): State<Store>,
+    DigestPath(id): DigestPath,
+    Params(Nothing): Params<Nothing>,
+) -> Result<Json<Exception>, ApiError> {
+    let found = store.get_exception(id.clone()).await?.ok_or(ApiError::NoSuchException(id))?;
+    Ok(Json(found.into()))
+}

@@ -1,0 +1,124 @@
+//! `POST /v1/dead-letters/{id}/replay`.
+
+use axum::Json;
+use axum::extract::State;
+use order_store::{DeadLetter, Replayed, Store};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::{IntoParams, PartialSchema};
+
+use crate::http::InboundSubject;
+use crate::http::body::{Command, Optional};
+use crate::http::error::ApiError;
+use crate::http::fields::Fields;
+use crate::http::path::DigestPath;
+use crate::http::problem_docs::problems;
+use crate::http::query::{Given, Parameters, Params, documented};
+use crate::http::wire_ops::Replay;
+use crate::payment_event::decode;
+
+/// What to tell instead of the letter's own body.
+#[derive(Debug, ToSchema)]
+pub(crate) struct ReplayDeadLetter {
+    /// The corrected event.
+    #[schema(value_type = Option<Object>)]
+    body: Option<String>,
+}
+
+impl Command for ReplayDeadLetter {
+    const MEMBERS: &'static [&'static str] = &["body"];
+
+    fn read(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { body: fields.optional("body", object) })
+    }
+}
+
+fn object(value: &RawValue) -> Result<String, String> {
+    let text = value.get();
+    if text.starts_with('{') { Ok(text.to_owned()) } else { Err("must be an object".to_owned()) }
+}
+
+/// Whether anything is kept.
+#[derive(Debug)]
+pub(crate) struct ReplayQuery {
+    dry_run: bool,
+}
+
+impl Parameters for ReplayQuery {
+    const NAMES: &'static [&'static str] = &["dry_run"];
+
+    fn read(given: &mut Given) -> Option<Self> {
+        let dry_run = given.optional("dry_run", str::parse).unwrap_or(false);
+        Some(Self { dry_run })
+    }
+}
+
+impl IntoParams for ReplayQuery {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![documented("dry_run", bool::schema(), "Roll everything back; only say what would be.")]
+    }
+}
+
+problems!(
+    InvalidRequest,
+    NotFound,
+    AlreadyClosed,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    Internal,
+    Unavailable,
+);
+
+/// Replay a dead letter
+///
+/// Told like a message, in one transaction with the letter's state. What is still not understood
+/// is answered with 400 and the reason, and the letter stays open.
+#[utoipa::path(
+    post,
+    path = "/v1/dead-letters/{id}/replay",
+    operation_id = "replay_dead_letter",
+    tag = "ops",
+    params(DigestPath, ReplayQuery),
+    request_body = Option<ReplayDeadLetter>,
+    responses(
+        (status = 200, description = "What it did, or would have done.", body = Replay),
+        Problems,
+    ),
+)]
+pub(crate) async fn replay_dead_letter(
+    State(store): State<Store>,
+    State(inbound): State<InboundSubject>,
+    DigestPath(id): DigestPath,
+    Params(query): Params<ReplayQuery>,
+    Optional(command): Optional<ReplayDeadLetter>,
+) -> Result<Json<Replay>, ApiError> {
+    let letter = store.get_dead_letter(id.clone()).await?;
+    let letter = letter.ok_or_else(|| ApiError::NoSuchLetter(id.clone()))?;
+    if letter.state != order_store::LetterState::Open {
+        return Err(not_open(letter.state));
+    }
+    let corrected = command.and_then(|command| command.body);
+    let body = corrected.as_deref().map_or(letter.body.as_slice(), str::as_bytes);
+    let fact = decode(provider(&letter, &inbound), body).map_err(|fault| {
+        let pointer = if corrected.is_some() { "/body" } else { "" };
+        ApiError::invalid(pointer, fault.to_string())
+    })?;
+    match store.replay_dead_letter(id.clone(), fact, query.dry_run).await? {
+        Replayed::Judged(verdict) => Ok(Json(Replay::new(verdict, query.dry_run))),
+        Replayed::NotOpen(state) => Err(not_open(state)),
+        Replayed::Missing => Err(ApiError::NoSuchLetter(id)),
+    }
+}
+
+fn provider<'a>(letter: &'a DeadLetter, inbound: &InboundSubject) -> &'a str {
+    letter
+        .subject
+        .strip_prefix(&*inbound.0)
+        .and_then(|rest| rest.strip_prefix('.'))
+        .unwrap_or_default()
+}
+
+fn not_open(state: order_store::LetterState) -> ApiError {
+    ApiError::AlreadyClosed(format!("the dead letter is {state}"))
+}
