@@ -5,5 +5,6 @@ mod crash;
 mod drill;
 mod faults;
 mod process;
+mod relay;
 mod support;
 mod tidy;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use metrics::gauge;
 use order_fsm::Verdict;
-use order_store::{Store, StoreOptions};
+use order_store::{OutboxGauges, Republished, Store, StoreOptions};
+use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +17,9 @@ use crate::health::Health;
 use crate::http::{self, HttpState};
 use crate::ingest::{self, Ingest};
 use crate::nats::{self, Topology};
+use crate::relay::{self, Ending, Relay};
 use crate::telemetry::{self, chain};
+use crate::time_format;
 
 /// How long the database may be away at the start.
 const DATABASE_START: Duration = Duration::from_secs(30);
@@ -26,6 +29,9 @@ const STOP: Duration = Duration::from_secs(11);
 
 /// How often the state of things is looked at.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
+
+/// The same until the service is ready: nobody has to wait longer than for what is missing.
+const PROBE_EVERY_UNREADY: Duration = Duration::from_millis(250);
 
 /// How often payments are looked for that a dead process left waiting.
 const SETTLE_EVERY: Duration = Duration::from_mins(1);
@@ -94,6 +100,12 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         health.clone(),
         stop.clone(),
     ));
+    parts.spawn(relay(
+        topology.clone(),
+        store.clone(),
+        config.relay,
+        stop.clone(),
+    ));
     parts.spawn(probe(topology, store.clone(), health.clone(), stop.clone()));
     parts.spawn(settle(store.clone(), stop.clone()));
     parts.spawn(upkeep(metrics, stop.clone()));
@@ -123,6 +135,66 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
     tracing::info!("stopped");
     result
+}
+
+/// Publishes order events again; what is to be said about it.
+///
+/// # Errors
+/// If the database or the broker failed before everything was published.
+pub async fn republish(config: &Config, since: OffsetDateTime) -> Result<String> {
+    let store = open_store(config);
+    let context = "order events cannot be published again";
+    store.check_schema().await.context(context)?;
+    let client = nats::connect(&config.nats).await?;
+    let relay = Relay::new(Topology::new(client, config.nats.clone()), store.clone());
+    let done = relay::republish(relay, &store, since, config.relay).await;
+    let done = done.context(context)?;
+    let Republished {
+        transitions,
+        exceptions,
+    } = done.marked;
+    let said = format!(
+        "{transitions} order event(s) and {exceptions} payment exception(s) since {} are marked to \
+         be published again; the broker drops those that it took within its duplicate window \
+         (10 minutes)\n",
+        time_format::format(since)
+    );
+    let ending = match done.ending {
+        Ending::NothingToDo => String::new(),
+        Ending::Service => "the running service publishes them\n".to_owned(),
+        Ending::Here(count) => format!("{count} event(s) published\n"),
+        Ending::RelayOff => "ORDERD_RELAY is off: nobody publishes them now\n".to_owned(),
+        Ending::Failed(count, error) => {
+            return Err(error).context(format!(
+                "{said}{count} event(s) published, the rest is kept"
+            ));
+        }
+    };
+    Ok(said + &ending)
+}
+
+/// Lets payment events be consumed again; what is to be said about it.
+///
+/// # Errors
+/// If a service is running, or the broker failed.
+pub async fn reconsume(config: &Config, since: OffsetDateTime) -> Result<String> {
+    // A SQLite file that is served says so at once; for PostgreSQL the consumer is watched.
+    let _lock = match config.database_url.sqlite_path() {
+        Some(path) if path.exists() => config.database_url.lock_for_serving()?,
+        _ => None,
+    };
+    let client = nats::connect(&config.nats).await?;
+    let topology = Topology::new(client, config.nats.clone());
+    let done = topology.reconsume(since).await?;
+    let from = match done.earlier_sequence {
+        Some(sequence) => format!("message {sequence}, the first one not consumed yet"),
+        None => time_format::format(since),
+    };
+    Ok(format!(
+        "consumer {} starts again at {from}: {} message(s) will be delivered, those that are \
+         recorded already as DUPLICATE\n",
+        config.nats.consumer, done.messages
+    ))
 }
 
 /// Waits for the database, then brings its schema up to date or checks it.
@@ -178,8 +250,33 @@ async fn ingest(
             () = stop.cancelled() => return Ok(()),
         }
     }
-    health.set_broker(true);
     Ingest::new(topology, store, health).run(stop).await;
+    Ok(())
+}
+
+/// Waits for a fit stream, then publishes to it.
+async fn relay(topology: Topology, store: Store, on: bool, stop: CancellationToken) -> Result<()> {
+    loop {
+        match topology.ensure_outbound().await {
+            Ok(()) => break,
+            Err(error) if error.is_unfit() => {
+                return Err(error).context("the broker cannot be used");
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+    if on {
+        Relay::new(topology, store).run(stop).await;
+    } else {
+        tracing::warn!("ORDERD_RELAY is off: order events are kept and not published");
+        stop.cancelled().await;
+    }
     Ok(())
 }
 
@@ -200,7 +297,7 @@ async fn probe(
             tracing::info!(ready = was_ready, database, broker, "readiness changed");
         }
         tokio::select! {
-            () = tokio::time::sleep(PROBE_EVERY) => {}
+            () = tokio::time::sleep(if was_ready { PROBE_EVERY } else { PROBE_EVERY_UNREADY }) => {}
             () = stop.cancelled() => {}
         }
     }
@@ -210,15 +307,16 @@ async fn probe(
 async fn probe_database(store: &Store) -> bool {
     let looked = async {
         store.check_schema().await?;
-        store.gauges().await
+        Ok::<_, order_store::Error>((store.gauges().await?, store.outbox_gauges().await?))
     };
     match tokio::time::timeout(Duration::from_secs(5), looked).await {
-        Ok(Ok(gauges)) => {
+        Ok(Ok((gauges, outbox))) => {
             for verdict in Verdict::ALL.into_iter().chain([Verdict::WaitingForOrder]) {
                 let open = gauges.exceptions_open.iter().find(|(of, _)| *of == verdict);
                 set_gauge_of(verdict, open.map_or(0, |(_, count)| *count));
             }
             set_gauge("orderd_dead_letters_open", gauges.dead_letters_open);
+            set_outbox_gauges(outbox);
             true
         }
         Ok(Err(error)) => {
@@ -243,6 +341,12 @@ async fn probe_broker(topology: &Topology) -> bool {
             false
         }
     }
+}
+
+fn set_outbox_gauges(outbox: OutboxGauges) {
+    set_gauge("orderd_unpublished_events", outbox.unpublished);
+    gauge!("orderd_unpublished_oldest_seconds").set(outbox.oldest_seconds);
+    set_gauge("orderd_set_aside_events", outbox.set_aside);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge of counts")]
@@ -291,6 +395,7 @@ fn describe_metrics() {
     use metrics::describe_gauge;
 
     ingest::describe_metrics();
+    relay::describe_metrics();
     describe_gauge!(
         "orderd_consumer_pending",
         "Messages the consumer has not been given yet"

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use time::OffsetDateTime;
 
 use crate::config::{Error, Given, SETTINGS, Setting};
+use crate::time_format;
 
 /// What `orderd` is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,16 @@ pub enum Task {
     Migrate,
     /// Check the invariants.
     Audit,
+    /// Publish order events again.
+    Republish {
+        /// From when on.
+        since: OffsetDateTime,
+    },
+    /// Consume payment events again.
+    Reconsume {
+        /// From when on.
+        since: OffsetDateTime,
+    },
     /// Print the OpenAPI document.
     Openapi,
     /// Print the state machine.
@@ -58,8 +70,30 @@ pub fn command() -> Command {
         .subcommand(with_settings(
             Command::new("audit").about("Check every invariant; exit 3 if one is broken"),
         ))
+        .subcommand(
+            with_settings(
+                Command::new("republish")
+                    .about("Publish order events again, after the outbound stream lost some"),
+            )
+            .arg(since()),
+        )
+        .subcommand(
+            with_settings(Command::new("reconsume").about(
+                "Consume payment events again, after the database lost some; while no serve runs",
+            ))
+            .arg(since()),
+        )
         .subcommand(Command::new("openapi").about("Print the OpenAPI document"))
         .subcommand(Command::new("diagram").about("Print the state machine as Mermaid"))
+}
+
+fn since() -> Arg {
+    Arg::new("since")
+        .long("since")
+        .value_name("TIME")
+        .required(true)
+        .value_parser(|text: &str| time_format::parse(text))
+        .help("An RFC 3339 time with an offset, such as 2026-11-29T08:00:00Z")
 }
 
 fn argument(setting: &'static Setting) -> Arg {
@@ -87,11 +121,28 @@ pub fn task(matches: &ArgMatches) -> (Task, &ArgMatches) {
         ),
         Some(("migrate", flags)) => (Task::Migrate, flags),
         Some(("audit", flags)) => (Task::Audit, flags),
+        Some(("republish", flags)) => (
+            Task::Republish {
+                since: given_since(flags),
+            },
+            flags,
+        ),
+        Some(("reconsume", flags)) => (
+            Task::Reconsume {
+                since: given_since(flags),
+            },
+            flags,
+        ),
         Some(("diagram", flags)) => (Task::Diagram, flags),
         // A subcommand is required, and this is the last of them.
         Some((_, flags)) => (Task::Openapi, flags),
         None => (Task::Openapi, matches),
     }
+}
+
+fn given_since(flags: &ArgMatches) -> OffsetDateTime {
+    let since = flags.get_one::<OffsetDateTime>("since");
+    *since.expect("clap demands it")
 }
 
 /// The settings given with a command.

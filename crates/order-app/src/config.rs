@@ -41,6 +41,9 @@ settings! {
     "ORDERD_INBOUND_STREAM" "inbound-stream" "PAYMENTS" "The stream of payment events"
     "ORDERD_INBOUND_SUBJECT" "inbound-subject" "payments.events" "Their subject, without .<provider>"
     "ORDERD_CONSUMER" "consumer" "orderd" "The durable consumer, shared by all instances"
+    "ORDERD_OUTBOUND_STREAM" "outbound-stream" "ORDERS" "The stream of order events"
+    "ORDERD_OUTBOUND_PREFIX" "outbound-prefix" "orders.events" "Their subjects, without .<event>"
+    "ORDERD_RELAY" "relay" "on" "on or off: whether order events are published; nothing is lost"
     "ORDERD_PAY_WITHIN" "pay-within" "30m" "pay_by of an order without one"
     "ORDERD_CHECK_AFTER" "check-after" "5m" "The first question about an unpaid order"
     "ORDERD_LIVEMODE" "livemode" "true" "Whether events of real money count, or of test money"
@@ -103,6 +106,8 @@ pub struct Config {
     pub check_after: Duration,
     /// Whether real money counts.
     pub livemode: bool,
+    /// Whether order events are published.
+    pub relay: bool,
     /// What is logged.
     pub log: String,
     /// How.
@@ -126,6 +131,10 @@ pub struct NatsConfig {
     pub inbound_subject: String,
     /// The durable consumer.
     pub consumer: String,
+    /// The stream of order events.
+    pub outbound_stream: String,
+    /// Their subjects, without the event.
+    pub outbound_prefix: String,
 }
 
 /// Given values by flag, and where each came from.
@@ -213,6 +222,11 @@ impl Config {
             pay_within: duration(given, "pay-within", Duration::from_secs(1))?,
             check_after: duration(given, "check-after", Duration::from_secs(1))?,
             livemode: given.parse("livemode", "true or false", |text| text.parse().ok())?,
+            relay: given.parse("relay", "on or off", |text| match text {
+                "on" => Some(true),
+                "off" => Some(false),
+                _ => None,
+            })?,
             log: given.parse("log", "a level or a list of target=level", |text| {
                 EnvFilter::try_new(text).ok().map(|_| text.to_owned())
             })?,
@@ -248,14 +262,28 @@ impl NatsConfig {
         };
         let name = "a name without spaces, dots, slashes, * and >";
         let subject = "a subject without spaces, * and >";
+        let inbound_stream: String = given.parse("inbound-stream", name, nats_name)?;
+        let inbound_subject: String = given.parse("inbound-subject", subject, nats_subject)?;
+        // The service would read its own events.
+        let other_stream =
+            "a name without spaces, dots, slashes, * and >, not the inbound stream's";
+        let outbound_stream = given.parse("outbound-stream", other_stream, |text| {
+            nats_name(text).filter(|name| *name != inbound_stream)
+        })?;
+        let other_subject = "a subject without spaces, * and >, apart from the inbound subject";
+        let outbound_prefix = given.parse("outbound-prefix", other_subject, |text| {
+            nats_subject(text).filter(|prefix| !overlap(prefix, &inbound_subject))
+        })?;
         Ok(Self {
             servers,
             creds: given.optional("nats-creds").map(PathBuf::from),
             ca: given.optional("nats-ca").map(PathBuf::from),
             identity,
-            inbound_stream: given.parse("inbound-stream", name, nats_name)?,
-            inbound_subject: given.parse("inbound-subject", subject, nats_subject)?,
+            inbound_stream,
+            inbound_subject,
             consumer: given.parse("consumer", name, nats_name)?,
+            outbound_stream,
+            outbound_prefix,
         })
     }
 }
@@ -273,6 +301,11 @@ fn nats_subject(text: &str) -> Option<String> {
                 .all(|c| c.is_ascii_graphic() && !matches!(c, '*' | '>'))
     };
     text.split('.').all(fits).then(|| text.to_owned())
+}
+
+/// Whether one subject is the other, or lies under it.
+fn overlap(one: &str, other: &str) -> bool {
+    one.split('.').zip(other.split('.')).all(|(a, b)| a == b)
 }
 
 fn duration(given: &Given, flag: &'static str, min: Duration) -> Result<Duration, Error> {
@@ -410,11 +443,25 @@ mod tests {
         check("ORDERD_CONSUMER", "a.b", false);
         check("ORDERD_INBOUND_SUBJECT", "payments.>", false);
         check("ORDERD_INBOUND_SUBJECT", "pay..events", false);
+        check("ORDERD_OUTBOUND_STREAM", "a b", false);
+        check("ORDERD_OUTBOUND_PREFIX", "orders.*", false);
+        check("ORDERD_RELAY", "off", true);
+        check("ORDERD_RELAY", "true", false);
         check("ORDERD_LOG_FORMAT", "xml", false);
         check("DATABASE_URL", "mysql://ann@db/shop", false);
         check("NATS_URL", "nats://a:4222,nats://b:4222", true);
         check("NATS_URL", "nats://a:x", false);
         check("NATS_CERT", "cert.pem", false);
+    }
+
+    #[test]
+    fn what_is_published_is_not_what_is_read() {
+        check("ORDERD_OUTBOUND_STREAM", "PAYMENTS", false);
+        check("ORDERD_OUTBOUND_PREFIX", "payments.events", false);
+        check("ORDERD_OUTBOUND_PREFIX", "payments.events.orders", false);
+        check("ORDERD_OUTBOUND_PREFIX", "payments", false);
+        check("ORDERD_OUTBOUND_PREFIX", "payments.orders", true);
+        check("ORDERD_OUTBOUND_PREFIX", "payments.eventsx", true);
     }
 
     #[test]

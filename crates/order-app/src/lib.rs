@@ -1,17 +1,19 @@
 //! `orderd`: NATS, HTTP, time and processes around the store.
 //!
 //! The parts don't know one another: they meet in the calls of `order-store`. Enter at
-//! [`app::serve`], then read one folder per question: how a message becomes rows ([`ingest`]),
-//! what the broker must look like ([`nats`]), what the API answers ([`http`]).
+//! [`app::serve`], then read one folder per question: how a message becomes rows ([`ingest`])
+//! and rows become messages ([`relay`]), what the broker must look like ([`nats`]), what the API answers ([`http`]).
 
 pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod exception_wire;
 pub mod health;
 pub mod http;
 pub mod ingest;
 pub mod nats;
 pub mod payment_event;
+pub mod relay;
 pub mod telemetry;
 pub mod time_format;

@@ -27,7 +27,11 @@ fn main() -> ExitCode {
     let done = match task {
         Task::Openapi => print(&http::openapi_json()),
         Task::Diagram => print(&order_fsm::diagram()),
-        Task::Serve { .. } | Task::Migrate | Task::Audit => {
+        Task::Serve { .. }
+        | Task::Migrate
+        | Task::Audit
+        | Task::Republish { .. }
+        | Task::Reconsume { .. } => {
             let config = cli::given(flags).and_then(|given| Config::parse(&given));
             match config {
                 Ok(config) => run(task, config),
@@ -63,6 +67,8 @@ fn run(task: Task, config: Config) -> Result<u8> {
                 print(&format!("{applied} migration(s) applied\n"))
             }
             Task::Audit => audit(&config).await,
+            Task::Republish { since } => print(&app::republish(&config, since).await?),
+            Task::Reconsume { since } => print(&app::reconsume(&config, since).await?),
             Task::Openapi | Task::Diagram => Ok(DONE),
         }
     })?;

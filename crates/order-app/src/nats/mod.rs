@@ -1,8 +1,10 @@
 //! The connection to NATS, and the streams and the consumer this service needs there.
 
 mod connect;
+mod reconsume;
 mod topology;
 
 pub use connect::connect;
+pub use reconsume::{ReconsumeError, Reconsumed};
 pub(crate) use topology::ACK_WAIT;
 pub use topology::{Topology, TopologyError};

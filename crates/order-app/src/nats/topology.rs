@@ -1,4 +1,4 @@
-//! The stream and the durable consumer: created if missing, verified if there.
+//! The streams and the durable consumer: created if missing, verified if there.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ const DUPLICATE_WINDOW: Duration = Duration::from_mins(10);
 /// The names in the broker.
 #[derive(Debug, Clone)]
 pub struct Topology {
-    context: Context,
-    config: NatsConfig,
+    pub(super) context: Context,
+    pub(super) config: NatsConfig,
 }
 
 /// The broker is not as this service needs it, or could not be asked.
@@ -88,17 +88,43 @@ impl Topology {
         &self.config.inbound_subject
     }
 
-    /// Makes sure of stream and consumer; safe to repeat.
+    /// JetStream on the connection.
+    pub fn context(&self) -> Context {
+        self.context.clone()
+    }
+
+    /// The stream of order events.
+    pub fn outbound_stream(&self) -> &str {
+        &self.config.outbound_stream
+    }
+
+    /// The outbound subjects without the event.
+    pub fn outbound_prefix(&self) -> &str {
+        &self.config.outbound_prefix
+    }
+
+    /// Makes sure of the inbound stream and its consumer; safe to repeat.
     ///
     /// # Errors
     /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
     pub async fn ensure(&self) -> Result<PullConsumer, TopologyError> {
-        let stream = self.ensure_stream().await?;
+        let stream = self.ensure_inbound().await?;
         self.ensure_consumer(&stream).await
     }
 
-    /// How many messages the consumer has not been given yet; an answer also says that stream and
-    /// consumer are there.
+    /// Makes sure of the outbound stream; safe to repeat.
+    ///
+    /// # Errors
+    /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
+    pub async fn ensure_outbound(&self) -> Result<(), TopologyError> {
+        let subject = format!("{}.>", self.config.outbound_prefix);
+        self.ensure_stream(&self.config.outbound_stream, subject)
+            .await
+            .map(drop)
+    }
+
+    /// How many messages the consumer has not been given yet; an answer also says that both
+    /// streams and the consumer are there.
     ///
     /// # Errors
     /// If they are not, or nobody answers.
@@ -113,29 +139,37 @@ impl Topology {
         let info = stream.consumer_info(&self.config.consumer).await;
         let info =
             info.map_err(|error| TopologyError::ReadConsumer(self.config.consumer.clone(), error))?;
+        let outbound = &self.config.outbound_stream;
+        let there = self.context.get_stream(outbound).await;
+        there.map_err(|error| TopologyError::ReadStream(outbound.clone(), error))?;
         Ok(info.num_pending)
     }
 
-    fn filter(&self) -> String {
+    /// What the consumer reads.
+    pub(super) fn filter(&self) -> String {
         format!("{}.>", self.config.inbound_subject)
     }
 
-    async fn ensure_stream(&self) -> Result<Stream, TopologyError> {
-        let name = &self.config.inbound_stream;
+    pub(super) async fn ensure_inbound(&self) -> Result<Stream, TopologyError> {
+        self.ensure_stream(&self.config.inbound_stream, self.filter())
+            .await
+    }
+
+    async fn ensure_stream(&self, name: &str, subject: String) -> Result<Stream, TopologyError> {
         match self.context.get_stream(name).await {
             Ok(stream) => {
-                verify(&stream.cached_info().config, &self.filter())?;
+                verify(&stream.cached_info().config, &subject)?;
                 Ok(stream)
             }
             Err(error) if is_missing(&error) => {
                 tracing::info!(stream.name = %name, "the stream is missing and is created");
                 let created = self
                     .context
-                    .create_stream(stream_config(name, self.filter()))
+                    .create_stream(stream_config(name, subject))
                     .await;
-                created.map_err(|error| TopologyError::CreateStream(name.clone(), error))
+                created.map_err(|error| TopologyError::CreateStream(name.to_owned(), error))
             }
-            Err(error) => Err(TopologyError::ReadStream(name.clone(), error)),
+            Err(error) => Err(TopologyError::ReadStream(name.to_owned(), error)),
         }
     }
 
@@ -235,7 +269,7 @@ fn stream_config(name: &str, subject: String) -> StreamConfig {
     }
 }
 
-fn consumer_config(name: &str, filter: String) -> pull::Config {
+pub(super) fn consumer_config(name: &str, filter: String) -> pull::Config {
     pull::Config {
         durable_name: Some(name.to_owned()),
         ack_policy: AckPolicy::Explicit,
@@ -248,7 +282,7 @@ fn consumer_config(name: &str, filter: String) -> pull::Config {
     }
 }
 
-/// Refuses what loses payments, warns about what merely differs.
+/// Refuses what loses messages, warns about what merely differs.
 fn verify(found: &StreamConfig, subject: &str) -> Result<(), TopologyError> {
     let unfit = |field, wanted: String, found_value: String| TopologyError::Unfit {
         stream: found.name.clone(),

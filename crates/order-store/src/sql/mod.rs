@@ -5,6 +5,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod ops;
+pub(crate) mod outbox;
 
 use crate::conn::Sql;
 

@@ -2,6 +2,7 @@
 
 mod contract;
 mod durability;
+mod outbox;
 mod people;
 mod prepares;
 mod race;

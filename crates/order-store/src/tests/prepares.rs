@@ -8,7 +8,8 @@ use crate::sql;
 
 on_both! {
     async fn every_statement_is_known_to_the_database(db) {
-        for (name, statement) in sql::ALL.iter().chain(sql::audit::ALL).chain(sql::ops::ALL).copied() {
+        let more = [sql::audit::ALL, sql::ops::ALL, sql::outbox::ALL];
+        for (name, statement) in sql::ALL.iter().chain(more.into_iter().flatten()).copied() {
             let prepared = db.store.read(move |conn| Box::pin(async move {
                 match conn {
                     Conn::Postgres(c) => c.prepare(statement.postgres.into_sql_str()).await.map(drop),

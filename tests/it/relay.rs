@@ -1,0 +1,519 @@
+//! What happened to orders reaches the outbound stream: all of it, in order, under its own id.
+//!
+//! Each test has a nats-server of its own, so that the stream may have its usual name.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::stream::Config;
+use futures_util::StreamExt as _;
+use order_drill::{Names, Plan, PlanOptions, Progress, RunOptions};
+use order_fsm::OrderEvent;
+use order_store::{NewOrder, Operation, RefusedAs, Source, Store, StoreOptions};
+use order_testkit::Nats;
+use sqlx::Connection as _;
+
+use crate::support::{Database, Payments, Service, audit, configure, event, eventually, orderd};
+
+const STREAM: &str = "ORDERS";
+const SUBJECTS: &str = "orders.events.>";
+
+/// The ids of the messages in the outbound stream, in order.
+async fn told(payments: &Payments) -> Vec<String> {
+    let Ok(stream) = payments.context.get_stream(STREAM).await else {
+        return Vec::new();
+    };
+    let count = stream.cached_info().state.messages;
+    let consumer = stream
+        .create_consumer(OrderedConfig::default())
+        .await
+        .unwrap();
+    let messages = consumer.messages().await.unwrap();
+    let ids = messages
+        .take(usize::try_from(count).unwrap())
+        .map(|message| {
+            let message = message.unwrap();
+            let headers = message.headers.as_ref().unwrap();
+            headers.get("Nats-Msg-Id").unwrap().as_str().to_owned()
+        });
+    ids.collect().await
+}
+
+/// Waits until exactly these ids were told, whatever came twice; their first tellings are in
+/// version order.
+async fn tells(payments: &Payments, expected: &[String]) {
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    eventually("every event is told", async || {
+        let mut found = told(payments).await;
+        let mut last: BTreeMap<&str, i64> = BTreeMap::new();
+        for id in &found {
+            let (order, version) = id.split_once('/').unwrap();
+            let version: i64 = version.parse().unwrap();
+            let last = last.entry(order).or_default();
+            assert!(
+                version <= *last + 1,
+                "{id} was told before its predecessor: {found:?}"
+            );
+            *last = (*last).max(version);
+        }
+        found.sort_unstable();
+        found.dedup();
+        (found == expected).then_some(())
+    })
+    .await;
+}
+
+/// The database beside the service.
+struct Beside(Store);
+
+impl Beside {
+    fn new(database: &Database) -> Self {
+        Self(Store::open(
+            &database.url.parse().unwrap(),
+            StoreOptions::default(),
+        ))
+    }
+
+    async fn migrated(database: &Database) -> Self {
+        let beside = Self::new(database);
+        beside.0.migrate().await.unwrap();
+        beside
+    }
+
+    async fn create(&self, order_id: &str) {
+        let new = NewOrder {
+            order_id: order_id.parse().unwrap(),
+            amount: 1000.try_into().unwrap(),
+            currency: "EUR".parse().unwrap(),
+            pay_by: None,
+            actor: "shop".to_owned(),
+        };
+        self.0.create_order(new).await.unwrap();
+    }
+
+    async fn cancel(&self, order_id: &str, reason: &str) {
+        let cancel = Operation {
+            order_id: order_id.parse().unwrap(),
+            event: OrderEvent::Cancel,
+            source: Source::Api,
+            actor: "shop".to_owned(),
+            reason: Some(reason.to_owned()),
+            if_version: None,
+            refused_as: RefusedAs {
+                illegal: "illegal-transition",
+                money_held: "payment-recorded",
+            },
+        };
+        self.0.operate(cancel).await.unwrap();
+    }
+
+    async fn unpublished(&self) -> i64 {
+        self.0.outbox_gauges().await.unwrap().unpublished
+    }
+
+    async fn drained(&self) {
+        eventually("nothing is unpublished", async || {
+            (self.unpublished().await == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+fn ids(orders: impl IntoIterator<Item = usize>, versions: i64) -> Vec<String> {
+    orders
+        .into_iter()
+        .flat_map(|number| (1..=versions).map(move |version| format!("O{number}/{version}")))
+        .collect()
+}
+
+fn publishes(service: &Service) -> bool {
+    service
+        .log()
+        .contains("this instance publishes order events")
+}
+
+async fn published(service: &Service) -> u64 {
+    service.counter("orderd_published_events_total", "").await
+}
+
+async fn tells_a_drill(database: Database) {
+    let server = Nats::start().unwrap();
+    let payments = Payments::on(server.url()).await;
+    let service = Service::start(&database, &payments).await;
+    let plan = Plan::generate(&PlanOptions {
+        orders: 200,
+        ..PlanOptions::default()
+    })
+    .unwrap();
+    let options = RunOptions {
+        http: service.http.clone(),
+        nats: payments.server.clone(),
+        names: Names {
+            inbound_stream: payments.stream.clone(),
+            inbound_subject: payments.subject.clone(),
+            ..Names::default()
+        },
+        events: true,
+        ..RunOptions::default()
+    };
+    let report = order_drill::run(&options, &plan, &Progress::default())
+        .await
+        .unwrap();
+    assert_eq!(report.differences_total, 0, "{:#?}", report.differences);
+    Beside::new(&database).drained().await;
+    assert_eq!(service.counter("orderd_set_aside_events", "").await, 0);
+    assert_eq!(service.terminate().await.0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_step_and_exception_of_a_drill_is_told_on_postgres() {
+    tells_a_drill(Database::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_step_and_exception_of_a_drill_is_told_on_sqlite() {
+    tells_a_drill(Database::sqlite()).await;
+}
+
+/// While the mark waits for a lock, the process dies: told, but not known to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_told_but_not_marked_is_told_again_under_the_same_id() {
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let beside = Beside::migrated(&database).await;
+    beside.create("O0").await;
+    let mut locker = database.connect().await;
+    let mut lock = locker.begin().await.unwrap();
+    sqlx::query("SELECT version FROM transitions FOR UPDATE")
+        .execute(&mut *lock)
+        .await
+        .unwrap();
+    let service = Service::start(&database, &payments).await;
+    tells(&payments, &ids(0..1, 1)).await;
+    assert_eq!(beside.unpublished().await, 1);
+    service.kill().await;
+    lock.rollback().await.unwrap();
+
+    let service = Service::start(&database, &payments).await;
+    beside.drained().await;
+    eventually("it is counted", async || {
+        (published(&service).await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(
+        told(&payments).await,
+        ids(0..1, 1),
+        "the broker knew the id"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_killed_under_load_leaves_nothing_untold() {
+    const ORDERS: usize = 600;
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let beside = Beside::migrated(&database).await;
+    let mut service = Service::start(&database, &payments).await;
+    for number in 0..ORDERS {
+        let id = format!("O{number}");
+        beside.create(&id).await;
+        payments
+            .publish(event("succeeded", &format!("tx{number}"), &id, 1000))
+            .await;
+        if number % 200 == 100 {
+            service.kill().await;
+            service = Service::start(&database, &payments).await;
+        }
+    }
+    // What was in the hands of a killed process comes again after 30 s; a new event doesn't.
+    for number in 0..ORDERS {
+        payments
+            .publish(event(
+                "succeeded",
+                &format!("tx{number}"),
+                &format!("O{number}"),
+                1000,
+            ))
+            .await;
+    }
+    tells(&payments, &ids(0..ORDERS, 2)).await;
+    beside.drained().await;
+    service.terminate().await;
+    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_instances_one_publishes_and_the_other_follows_it() {
+    const ORDERS: usize = 300;
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let one = Service::start(&database, &payments).await;
+    eventually("the first one publishes", async || {
+        publishes(&one).then_some(())
+    })
+    .await;
+    let two = Service::start(&database, &payments).await;
+    let beside = Beside::new(&database);
+    for number in 0..ORDERS {
+        beside.create(&format!("O{number}")).await;
+    }
+    tells(&payments, &ids(0..ORDERS, 1)).await;
+    beside.drained().await;
+    eventually("each event is counted once", async || {
+        (published(&one).await == ORDERS as u64).then_some(())
+    })
+    .await;
+    assert!(!publishes(&two));
+    assert_eq!(published(&two).await, 0);
+
+    // A holder that stops gives the lease back.
+    assert_eq!(one.terminate().await.0, Some(0));
+    beside.cancel("O0", "changed my mind").await;
+    let mut expected = ids(0..ORDERS, 1);
+    expected.push("O0/2".to_owned());
+    tells(&payments, &expected).await;
+    assert!(publishes(&two));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_wait_for_a_stream_that_is_gone_or_anothers() {
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+    let service = Service::start(&database, &payments).await;
+    service.create("O0").await;
+    tells(&payments, &ids(0..1, 1)).await;
+
+    payments.context.delete_stream(STREAM).await.unwrap();
+    service.create("O1").await;
+    tells(&payments, &ids(1..2, 1)).await;
+
+    // Another stream takes the subjects.
+    payments.context.delete_stream(STREAM).await.unwrap();
+    let other = Config {
+        name: "OTHER".to_owned(),
+        subjects: vec![SUBJECTS.to_owned()],
+        ..Config::default()
+    };
+    payments.context.create_stream(other).await.unwrap();
+    service.create("O2").await;
+    eventually("it is said that events wait", async || {
+        let waits = service.counter("orderd_unpublished_events", "").await == 1;
+        let status = service.get("/readyz").await?.0;
+        (waits && status == 503 && service.log().contains("could not be published")).then_some(())
+    })
+    .await;
+    let other = payments.context.get_stream("OTHER").await.unwrap();
+    assert_eq!(
+        other.cached_info().state.messages,
+        0,
+        "the other stream was told nothing"
+    );
+
+    payments.context.delete_stream("OTHER").await.unwrap();
+    tells(&payments, &ids(2..3, 1)).await;
+    eventually("it is ready again", async || {
+        (service.get("/readyz").await?.0 == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_the_stream_finds_too_large_holds_up_no_other() {
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+    let beside = Beside::migrated(&database).await;
+    let small = Config {
+        name: STREAM.to_owned(),
+        subjects: vec![SUBJECTS.to_owned()],
+        max_message_size: 500,
+        ..Config::default()
+    };
+    payments.context.create_stream(small).await.unwrap();
+    beside.create("O0").await;
+    beside.cancel("O0", &"because ".repeat(100)).await;
+    beside.create("O1").await;
+    let service = Service::start(&database, &payments).await;
+    tells(&payments, &["O0/1".to_owned(), "O1/1".to_owned()]).await;
+    eventually("it is said what was set aside", async || {
+        let aside = service.counter("orderd_set_aside_events", "").await == 1;
+        (aside && service.log().contains("set aside")).then_some(())
+    })
+    .await;
+    beside.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_told_while_the_relay_is_off_and_all_of_it_later() {
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let beside = Beside::migrated(&database).await;
+    beside.create("O0").await;
+    let log = std::env::temp_dir().join(order_testkit::unique_name("orderd_relay_off"));
+    let mut off = orderd(&["serve", "--relay", "off"]);
+    configure(&mut off, &database, &payments)
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap());
+    let off = tokio::process::Command::from(off)
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    eventually("it says that the relay is off", async || {
+        let log = std::fs::read_to_string(&log).unwrap();
+        (log.contains("ORDERD_RELAY is off") && log.contains("\"ready\":true")).then_some(())
+    })
+    .await;
+    payments
+        .publish(event("succeeded", "tx0", "O0", 1000))
+        .await;
+    payments.drained().await;
+    assert!(told(&payments).await.is_empty());
+    assert_eq!(beside.unpublished().await, 2);
+    assert_eq!(beside.0.lease_holder("relay").await.unwrap(), None);
+    drop(off);
+    std::fs::remove_file(log).unwrap();
+
+    let service = Service::start(&database, &payments).await;
+    tells(&payments, &ids(0..1, 2)).await;
+    drop(service);
+}
+
+/// Runs a command to its end: exit code and what it said.
+fn run(arguments: &[&str], database: &Database, payments: &Payments) -> (Option<i32>, String) {
+    let mut command = orderd(arguments);
+    let ended = configure(&mut command, database, payments)
+        .output()
+        .unwrap();
+    let said = [ended.stdout, ended.stderr].concat();
+    (ended.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_was_lost_is_told_everything_again() {
+    const ORDERS: usize = 700;
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let service = Service::start(&database, &payments).await;
+    let beside = Beside::new(&database);
+    for number in 0..ORDERS {
+        let id = format!("O{number}");
+        beside.create(&id).await;
+        beside.cancel(&id, "changed my mind").await;
+    }
+    tells(&payments, &ids(0..ORDERS, 2)).await;
+    beside.drained().await;
+
+    payments.context.delete_stream(STREAM).await.unwrap();
+    let again = ["republish", "--since", "2020-01-01T00:00:00Z"];
+    let (code, said) = run(&again, &database, &payments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("1400 order event(s)") && said.contains("running service"),
+        "{said}"
+    );
+    tells(&payments, &ids(0..ORDERS, 2)).await;
+    service.kill().await;
+
+    // Its lease has not run out: the command doesn't take a dead process for a living one.
+    payments.context.delete_stream(STREAM).await.unwrap();
+    let (code, said) = run(&again, &database, &payments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1400 event(s) published"), "{said}");
+    tells(&payments, &ids(0..ORDERS, 2)).await;
+
+    let (code, said) = run(
+        &["republish", "--since", "2090-01-01T00:00:00Z"],
+        &database,
+        &payments,
+    );
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("0 order event(s)"), "{said}");
+    for wrong in [&["republish"][..], &["republish", "--since", "yesterday"]] {
+        assert_eq!(run(wrong, &database, &payments).0, Some(2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn payment_events_are_consumed_again_while_no_service_runs() {
+    const ORDERS: usize = 30;
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
+    let service = Service::start(&database, &payments).await;
+    let beside = Beside::new(&database);
+    for number in 0..ORDERS {
+        let id = format!("O{number}");
+        beside.create(&id).await;
+        payments
+            .publish(event("succeeded", &format!("tx{number}"), &id, 1000))
+            .await;
+    }
+    payments.drained().await;
+    let again = ["reconsume", "--since", "2020-01-01T00:00:00Z"];
+    let (code, said) = run(&again, &database, &payments);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("in use"), "{said}");
+    assert_eq!(
+        payments.consumer().await.unwrap().num_pending,
+        0,
+        "nothing has changed"
+    );
+    service.terminate().await;
+
+    // An event that came while nobody consumed is not passed over, however late the start is.
+    beside.create("late").await;
+    payments
+        .publish(event("succeeded", "late", "late", 1000))
+        .await;
+    let now = order_app::time_format::format(order_app::clock::now());
+    let (code, said) = run(&["reconsume", "--since", &now], &database, &payments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("not consumed yet") && said.contains("1 message(s)"),
+        "{said}"
+    );
+    let (code, said) = run(&again, &database, &payments);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("31 message(s)"), "{said}");
+    let config = payments.consumer().await.unwrap().config;
+    assert_eq!((config.max_deliver, config.ack_wait.as_secs()), (-1, 30));
+
+    let service = Service::start(&database, &payments).await;
+    service.paid("late").await;
+    eventually("what is known is a duplicate", async || {
+        (service.counted("DUPLICATE").await == ORDERS as u64).then_some(())
+    })
+    .await;
+    assert!(
+        !service.log().contains("put right"),
+        "the start of a consumer is no difference"
+    );
+    service.terminate().await;
+    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
+
+    let (code, said) = run(
+        &["reconsume", "--since", "2090-01-01T00:00:00Z"],
+        &database,
+        &payments,
+    );
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outbound_stream_in_memory_refuses_the_start() {
+    let server = Nats::start().unwrap();
+    let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+    let memory = Config {
+        name: STREAM.to_owned(),
+        subjects: vec![SUBJECTS.to_owned()],
+        storage: async_nats::jetstream::stream::StorageType::Memory,
+        ..Config::default()
+    };
+    payments.context.create_stream(memory).await.unwrap();
+    let (code, said) = run(&["serve"], &database, &payments);
+    assert_eq!(code, Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    for part in [STREAM, "storage", "file", "Memory"] {
+        assert!(last.contains(part), "{last}");
+    }
+}
