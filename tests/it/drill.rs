@@ -34,16 +34,25 @@ async fn every_payment_counts_once_on_sqlite() {
     counts_each_payment_once(Database::sqlite()).await;
 }
 
-/// A drill of this service.
+/// A drill of this service that looks at everything but counters.
 pub(crate) fn against(service: &Service, payments: &Payments) -> RunOptions {
+    let usual = Names::default();
+    let (outbound_stream, outbound_prefix) = payments
+        .outbound
+        .clone()
+        .unwrap_or((usual.outbound_stream, usual.outbound_prefix));
     RunOptions {
         http: service.http.clone(),
         nats: payments.server.clone(),
         names: Names {
             inbound_stream: payments.stream.clone(),
             inbound_subject: payments.subject.clone(),
-            ..Names::default()
+            outbound_stream,
+            outbound_prefix,
+            consumer: usual.consumer,
         },
+        ops: true,
+        events: true,
         ..RunOptions::default()
     }
 }

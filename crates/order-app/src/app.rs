@@ -80,6 +80,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         api_store.clone(),
         health.clone(),
         metrics.clone(),
+        &config.nats.inbound_subject,
     ));
 
     let client = nats::connect(&config.nats).await?;

@@ -27,7 +27,7 @@ impl Store {
     /// it is held now.
     pub async fn take_lease(&self, lease: &Lease) -> Result<bool, Error> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.write("leasing", move |tx| {
             let lease = lease.clone();
             Box::pin(async move {
                 let now = tx.now();
@@ -44,7 +44,7 @@ impl Store {
     /// [`Self::take_lease`] it never begins a new term.
     pub async fn renew_lease(&self, lease: &Lease) -> Result<bool, Error> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.write("leasing", move |tx| {
             let lease = lease.clone();
             Box::pin(async move { renew(tx, &lease).await })
         })
@@ -54,7 +54,7 @@ impl Store {
     /// Gives a lease back before it runs out.
     pub async fn release_lease(&self, lease: &Lease) -> Result<(), Error> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.write("leasing", move |tx| {
             let lease = lease.clone();
             Box::pin(async move {
                 execute!(
@@ -72,7 +72,7 @@ impl Store {
 
     /// Ends a lease, whoever holds it: nothing is written under it any more. Who lives asks again.
     pub async fn end_lease(&self, name: &'static str) -> Result<(), Error> {
-        self.write(move |tx| {
+        self.write("leasing", move |tx| {
             Box::pin(async move {
                 execute!(tx.conn(), sql::LEASE_END, name)
                     .map(drop)

@@ -45,7 +45,10 @@ pub use migrate::FileLock;
 pub use operate::{Operated, Operation, RefusedAs};
 pub use orders::{CreateOutcome, NewOrder, Order, PaidBy};
 pub use outbox::{Marked, OutboxKey, PublishedTransition, Unpublished};
-pub use payment_exception::{Closure, PaymentException};
+pub use payment_exception::{
+    Closure, ExceptionCursor, ExceptionFilter, ExceptionState, PaymentException,
+    UnknownExceptionState,
+};
 pub use payments::{Payment, PaymentCursor, PaymentFilter};
 pub use record::{Batch, PaymentFact};
 pub use republish::{OutboxGauges, Republished};

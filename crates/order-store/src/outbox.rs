@@ -126,7 +126,7 @@ impl Store {
         keys: Vec<OutboxKey>,
     ) -> Result<Marked, Error> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.write("marking", move |tx| {
             let (lease, keys) = (lease.clone(), keys.clone());
             Box::pin(async move {
                 if !leases::renew(tx, &lease).await? {
@@ -149,7 +149,7 @@ impl Store {
         why: String,
     ) -> Result<Marked, Error> {
         let lease = lease.clone();
-        self.write(move |tx| {
+        self.write("marking", move |tx| {
             let (lease, key, why) = (lease.clone(), key.clone(), why.clone());
             Box::pin(async move {
                 if !leases::renew(tx, &lease).await? {

@@ -1,10 +1,16 @@
 //! An exception as it is read.
 
+use std::str::FromStr;
+
 use order_fsm::{Amount, Content, Currency, EventId, OrderId, PaymentKey, Verdict};
 use time::OffsetDateTime;
 
-use crate::error::Error;
+use crate::conn::fetch_all;
+use crate::error::{Error, doing};
 use crate::orders::Row;
+use crate::payments;
+use crate::sql::ops as sql;
+use crate::store::Store;
 use crate::ts::Ts;
 
 /// Something about a payment that needs a person.
@@ -49,7 +55,122 @@ pub struct Closure {
     pub at: OffsetDateTime,
 }
 
+/// Whether an exception still needs a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExceptionState {
+    /// It does.
+    Open,
+    /// It was closed, or its payment found its order.
+    Closed,
+}
+
+impl ExceptionState {
+    /// Every state.
+    pub const ALL: [Self; 2] = [Self::Open, Self::Closed];
+
+    /// The string on every wire and in every table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A string that names no state of an exception.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be open or closed")]
+pub struct UnknownExceptionState;
+
+impl FromStr for ExceptionState {
+    type Err = UnknownExceptionState;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|known| known.as_str() == text)
+            .ok_or(UnknownExceptionState)
+    }
+}
+
+/// Which exceptions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExceptionFilter {
+    /// Only in this state.
+    pub state: Option<ExceptionState>,
+    /// Only with this verdict.
+    pub verdict: Option<Verdict>,
+    /// Only of this order.
+    pub order_id: Option<OrderId>,
+}
+
+/// Where a page of exceptions ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExceptionCursor {
+    /// The exception's time.
+    pub opened_at: OffsetDateTime,
+    /// Its id.
+    pub id: String,
+}
+
+impl Store {
+    /// An exception.
+    pub async fn get_exception(&self, id: String) -> Result<Option<PaymentException>, Error> {
+        self.read(move |conn| {
+            Box::pin(async move {
+                let rows = fetch_all!(conn, PaymentExceptionRow, sql::EXCEPTION_GET, id.as_str())
+                    .map_err(doing("reading an exception"))?;
+                rows.into_iter()
+                    .next()
+                    .map(PaymentException::try_from)
+                    .transpose()
+            })
+        })
+        .await
+    }
+
+    /// A page of exceptions, oldest first.
+    pub async fn list_exceptions(
+        &self,
+        filter: ExceptionFilter,
+        after: Option<ExceptionCursor>,
+        limit: u32,
+    ) -> Result<Vec<PaymentException>, Error> {
+        self.read(move |conn| {
+            Box::pin(async move {
+                let start = || ExceptionCursor {
+                    opened_at: payments::START,
+                    id: String::new(),
+                };
+                let after = after.unwrap_or_else(start);
+                let rows = fetch_all!(
+                    conn,
+                    PaymentExceptionRow,
+                    sql::EXCEPTIONS_LIST,
+                    filter.state.map(ExceptionState::as_str),
+                    filter.verdict.map(Verdict::as_str),
+                    filter.order_id.as_ref().map(OrderId::as_str),
+                    Ts(after.opened_at),
+                    after.id.as_str(),
+                    i64::from(limit),
+                )
+                .map_err(doing("listing exceptions"))?;
+                rows.into_iter().map(PaymentException::try_from).collect()
+            })
+        })
+        .await
+    }
+}
+
 impl PaymentException {
+    /// The place of this exception.
+    pub fn cursor(&self) -> ExceptionCursor {
+        ExceptionCursor {
+            opened_at: self.opened_at,
+            id: self.id.clone(),
+        }
+    }
+
     /// Whether the money came in time for an order that was cancelled then; nothing for others.
     pub fn in_time(&self) -> Option<bool> {
         self.pay_by

@@ -56,7 +56,7 @@ impl Store {
         let mut done = Republished::default();
         let mut after = Some((String::new(), 0));
         while let Some(start) = after {
-            let step = self.write(move |tx| {
+            let step = self.write("republishing", move |tx| {
                 let start = start.clone();
                 Box::pin(async move { transitions_step(tx, start, since, step_max).await })
             });
@@ -66,7 +66,7 @@ impl Store {
         }
         let mut after = Some((since, String::new()));
         while let Some(start) = after {
-            let step = self.write(move |tx| {
+            let step = self.write("republishing", move |tx| {
                 let start = start.clone();
                 Box::pin(async move { exceptions_step(tx, start, step_max).await })
             });

@@ -39,6 +39,11 @@ pub(crate) fn configure<'a>(
     database: &Database,
     payments: &Payments,
 ) -> &'a mut Command {
+    if let Some((stream, prefix)) = &payments.outbound {
+        command
+            .env("ORDERD_OUTBOUND_STREAM", stream)
+            .env("ORDERD_OUTBOUND_PREFIX", prefix);
+    }
     command
         .env("DATABASE_URL", &database.url)
         .env("NATS_URL", &payments.server)

@@ -12,13 +12,18 @@ pub(crate) struct Payments {
     pub(crate) server: String,
     pub(crate) stream: String,
     pub(crate) subject: String,
+    /// The outbound stream and its prefix; none for the usual names.
+    pub(crate) outbound: Option<(String, String)>,
     pub(crate) context: Context,
 }
 
 impl Payments {
     /// On the nats-server that all tests share.
     pub(crate) async fn new() -> Self {
-        Self::on(Nats::shared().url()).await
+        let mut payments = Self::on(Nats::shared().url()).await;
+        let prefix = payments.subject.replace("events", "orders");
+        payments.outbound = Some((format!("{}_OUT", payments.stream), prefix));
+        payments
     }
 
     /// On a nats-server of the test's own.
@@ -30,6 +35,7 @@ impl Payments {
             server: server.to_owned(),
             stream: name.to_uppercase(),
             subject: format!("{name}.events"),
+            outbound: None,
             context: jetstream::new(client),
         }
     }

@@ -85,9 +85,7 @@ impl ToSchema for Exception {
         "PaymentException".into()
     }
 
-    fn schemas(
-        schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>,
-    ) {
+    fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>) {
         Described::schemas(schemas);
     }
 }
@@ -157,6 +155,10 @@ impl Replay {
         } else {
             format!("is {verdict}")
         };
-        Self { verdict: verdict.as_str(), applied: verdict == Verdict::Applied, detail }
+        Self {
+            verdict: verdict.as_str(),
+            applied: verdict == Verdict::Applied,
+            detail,
+        }
     }
 }

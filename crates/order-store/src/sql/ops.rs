@@ -52,6 +52,40 @@ pub(crate) const ORDER_ACCEPT: Sql = Sql {
      RETURNING order_id, version, updated_at",
 };
 
+pub(crate) const EXCEPTION_GET: Sql = Sql::both(
+    "
+        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by,
+               resolution, note, closed_by, opened_at, closed_at
+          FROM payment_exceptions
+         WHERE id = $1",
+);
+
+pub(crate) const EXCEPTIONS_LIST: Sql = Sql {
+    postgres: "
+        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by,
+               resolution, note, closed_by, opened_at, closed_at
+          FROM payment_exceptions
+         WHERE ($1::text IS NULL OR state = $1)
+           AND ($2::text IS NULL OR verdict = $2)
+           AND ($3::text IS NULL OR order_id = $3)
+           AND (opened_at, id) > ($4, $5)
+         ORDER BY opened_at, id
+         LIMIT $6",
+    sqlite: "
+        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by,
+               resolution, note, closed_by, opened_at, closed_at
+          FROM payment_exceptions
+         WHERE ($1 IS NULL OR state = $1)
+           AND ($2 IS NULL OR verdict = $2)
+           AND ($3 IS NULL OR order_id = $3)
+           AND (opened_at, id) > ($4, $5)
+         ORDER BY opened_at, id
+         LIMIT $6",
+};
+
 pub(crate) const DEAD_LETTER_GET: Sql = Sql::both(
     "
     SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state, note
@@ -129,6 +163,8 @@ pub(crate) const ALL: &[(&str, Sql)] = &[
     ("EXCEPTION_LOCK", EXCEPTION_LOCK),
     ("EXCEPTION_CLOSE", EXCEPTION_CLOSE),
     ("ORDER_ACCEPT", ORDER_ACCEPT),
+    ("EXCEPTION_GET", EXCEPTION_GET),
+    ("EXCEPTIONS_LIST", EXCEPTIONS_LIST),
     ("DEAD_LETTER_GET", DEAD_LETTER_GET),
     ("DEAD_LETTER_LOCK", DEAD_LETTER_LOCK),
     ("DEAD_LETTERS_LIST", DEAD_LETTERS_LIST),

@@ -34,7 +34,10 @@ impl Command for ClosePaymentException {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let resolution = fields.required("resolution", values::parsed);
         let note = fields.required("note", values::reason);
-        Some(Self { resolution: resolution?, note: note? })
+        Some(Self {
+            resolution: resolution?,
+            note: note?,
+        })
     }
 }
 
@@ -74,12 +77,19 @@ pub(crate) async fn close_payment_exception(
 ) -> Result<Json<Exception>, ApiError> {
     let ClosePaymentException { resolution, note } = command;
     let refused_as = Kind::IllegalTransition.row().slug;
-    let closing = Closing { id: id.clone(), resolution, note, actor, refused_as };
+    let closing = Closing {
+        id: id.clone(),
+        resolution,
+        note,
+        actor,
+        refused_as,
+    };
     match store.close_exception(closing).await? {
         Closed::Closed | Closed::AlreadyThere => {
             let closed = store.get_exception(id.clone()).await?;
             Ok(Json(closed.ok_or(ApiError::NoSuchException(id))?.into()))
         }
+        Closed::Missing => Err(ApiError::NoSuchException(id)),
         Closed::ClosedOtherwise => {
             let detail = "the exception was closed before, in another way or with another note";
             Err(ApiError::AlreadyClosed(detail.to_owned()))
@@ -92,7 +102,11 @@ pub(crate) async fn close_payment_exception(
                 Some(order) => moved_by(&store, order).await?.map(Box::new),
                 None => None,
             };
-            Err(ApiError::NotAcceptable { verdict, order: order.map(Box::new), moved_by })
+            Err(ApiError::NotAcceptable {
+                verdict,
+                order: order.map(Box::new),
+                moved_by,
+            })
         }
         Closed::OrderMoved(order) => {
             let moved_by = moved_by(&store, &order).await?.map(Box::new);
@@ -100,7 +114,12 @@ pub(crate) async fn close_payment_exception(
                 Decision::Refused(refusal) => refusal,
                 Decision::AlreadyThere | Decision::Advance(_) => Refusal::AlreadyPaid,
             };
-            Err(ApiError::IllegalTransition { event: OrderEvent::Pay, refusal, order, moved_by })
+            Err(ApiError::IllegalTransition {
+                event: OrderEvent::Pay,
+                refusal,
+                order,
+                moved_by,
+            })
         }
     }
 }

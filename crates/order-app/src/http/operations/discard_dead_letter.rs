@@ -26,7 +26,9 @@ impl Command for DiscardDeadLetter {
     const MEMBERS: &'static [&'static str] = &["note"];
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self { note: fields.required("note", values::reason)? })
+        Some(Self {
+            note: fields.required("note", values::reason)?,
+        })
     }
 }
 
@@ -63,9 +65,10 @@ pub(crate) async fn discard_dead_letter(
 ) -> Result<Json<DeadLetter>, ApiError> {
     match store.discard_dead_letter(id.clone(), command.note).await? {
         Discarded::Discarded(letter) | Discarded::AlreadyThere(letter) => Ok(Json(letter.into())),
-        Discarded::NotOpen(letter) => {
-            Err(ApiError::AlreadyClosed(format!("the dead letter is {}", letter.state)))
-        }
+        Discarded::NotOpen(letter) => Err(ApiError::AlreadyClosed(format!(
+            "the dead letter is {}",
+            letter.state
+        ))),
         Discarded::Missing => Err(ApiError::NoSuchLetter(id)),
     }
 }

@@ -29,6 +29,9 @@ pub(crate) async fn get_dead_letter(
     DigestPath(id): DigestPath,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<DeadLetter>, ApiError> {
-    let letter = store.get_dead_letter(id.clone()).await?.ok_or(ApiError::NoSuchLetter(id))?;
+    let letter = store
+        .get_dead_letter(id.clone())
+        .await?
+        .ok_or(ApiError::NoSuchLetter(id))?;
     Ok(Json(letter.into()))
 }

@@ -29,6 +29,9 @@ pub(crate) async fn get_payment_exception(
     DigestPath(id): DigestPath,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Exception>, ApiError> {
-    let found = store.get_exception(id.clone()).await?.ok_or(ApiError::NoSuchException(id))?;
+    let found = store
+        .get_exception(id.clone())
+        .await?
+        .ok_or(ApiError::NoSuchException(id))?;
     Ok(Json(found.into()))
 }

@@ -26,7 +26,10 @@ impl Parameters for LettersQuery {
 
     fn read(given: &mut Given) -> Option<Self> {
         let state = given.optional("state", str::parse);
-        Some(Self { state, page: PageQuery::read(given)? })
+        Some(Self {
+            state,
+            page: PageQuery::read(given)?,
+        })
     }
 }
 
@@ -61,6 +64,8 @@ pub(crate) async fn list_dead_letters(
 ) -> Result<Json<DeadLetterList>, ApiError> {
     let scope = Scope::new("list_dead_letters", &[query.state.map(LetterState::as_str)]);
     let after = query.page.after(&scope)?;
-    let letters = store.list_dead_letters(query.state, after, query.page.fetch()).await?;
+    let letters = store
+        .list_dead_letters(query.state, after, query.page.fetch())
+        .await?;
     Ok(Json(query.page.cut(&scope, letters)))
 }

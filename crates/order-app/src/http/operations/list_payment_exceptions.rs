@@ -31,13 +31,20 @@ impl Parameters for ExceptionsQuery {
             verdict: given.optional("verdict", str::parse),
             order_id: given.optional("order_id", str::parse),
         };
-        Some(Self { filter, page: PageQuery::read(given)? })
+        Some(Self {
+            filter,
+            page: PageQuery::read(given)?,
+        })
     }
 }
 
 impl ExceptionsQuery {
     fn scope(&self) -> Scope {
-        let ExceptionFilter { state, verdict, order_id } = &self.filter;
+        let ExceptionFilter {
+            state,
+            verdict,
+            order_id,
+        } = &self.filter;
         let filters = [
             state.map(ExceptionState::as_str),
             verdict.map(Verdict::as_str),
@@ -51,8 +58,16 @@ impl IntoParams for ExceptionsQuery {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let name = |name| Ref::from_schema_name(name);
         let mut parameters = vec![
-            documented("state", name(schemas::ExceptionState::name()), "Only in this state."),
-            documented("verdict", name(schemas::Verdict::name()), "Only with this verdict."),
+            documented(
+                "state",
+                name(schemas::ExceptionState::name()),
+                "Only in this state.",
+            ),
+            documented(
+                "verdict",
+                name(schemas::Verdict::name()),
+                "Only with this verdict.",
+            ),
             documented("order_id", name(schemas::Id::name()), "Only of this order."),
         ];
         parameters.extend(PageQuery::into_params(place));
@@ -82,6 +97,8 @@ pub(crate) async fn list_payment_exceptions(
 ) -> Result<Json<ExceptionList>, ApiError> {
     let scope = query.scope();
     let after = query.page.after(&scope)?;
-    let exceptions = store.list_exceptions(query.filter, after, query.page.fetch()).await?;
+    let exceptions = store
+        .list_exceptions(query.filter, after, query.page.fetch())
+        .await?;
     Ok(Json(query.page.cut(&scope, exceptions)))
 }

@@ -30,13 +30,19 @@ impl Command for ReplayDeadLetter {
     const MEMBERS: &'static [&'static str] = &["body"];
 
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
-        Some(Self { body: fields.optional("body", object) })
+        Some(Self {
+            body: fields.optional("body", object),
+        })
     }
 }
 
 fn object(value: &RawValue) -> Result<String, String> {
     let text = value.get();
-    if text.starts_with('{') { Ok(text.to_owned()) } else { Err("must be an object".to_owned()) }
+    if text.starts_with('{') {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an object".to_owned())
+    }
 }
 
 /// Whether anything is kept.
@@ -56,7 +62,11 @@ impl Parameters for ReplayQuery {
 
 impl IntoParams for ReplayQuery {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![documented("dry_run", bool::schema(), "Roll everything back; only say what would be.")]
+        vec![documented(
+            "dry_run",
+            bool::schema(),
+            "Roll everything back; only say what would be.",
+        )]
     }
 }
 
@@ -99,12 +109,17 @@ pub(crate) async fn replay_dead_letter(
         return Err(not_open(letter.state));
     }
     let corrected = command.and_then(|command| command.body);
-    let body = corrected.as_deref().map_or(letter.body.as_slice(), str::as_bytes);
+    let body = corrected
+        .as_deref()
+        .map_or(letter.body.as_slice(), str::as_bytes);
     let fact = decode(provider(&letter, &inbound), body).map_err(|fault| {
         let pointer = if corrected.is_some() { "/body" } else { "" };
         ApiError::invalid(pointer, fault.to_string())
     })?;
-    match store.replay_dead_letter(id.clone(), fact, query.dry_run).await? {
+    match store
+        .replay_dead_letter(id.clone(), fact, query.dry_run)
+        .await?
+    {
         Replayed::Judged(verdict) => Ok(Json(Replay::new(verdict, query.dry_run))),
         Replayed::NotOpen(state) => Err(not_open(state)),
         Replayed::Missing => Err(ApiError::NoSuchLetter(id)),

@@ -52,6 +52,8 @@ fn words_of_the_document_are_those_of_the_domain() {
     );
     assert_eq!(words("Verdict"), json!(Verdict::ALL.map(Verdict::as_str)));
     assert_eq!(words("Source"), json!(["event", "reconciliation", "api"]));
+    let reasons = crate::payment_event::Reason::ALL.map(crate::payment_event::Reason::as_str);
+    assert_eq!(words("LetterReason"), json!(reasons));
     let mut events = vec!["create"];
     events.extend(OrderEvent::ALL.map(OrderEvent::as_str));
     assert_eq!(words("HistoryEvent"), json!(events));
@@ -65,7 +67,10 @@ fn every_operation_has_a_name_a_summary_and_its_problems() {
         let id = operation["operationId"].as_str().unwrap();
         let verb = id.split('_').next().unwrap();
         assert!(
-            ["get", "list", "create", "ship", "complete", "cancel"].contains(&verb),
+            [
+                "get", "list", "create", "ship", "complete", "cancel", "close", "replay", "discard"
+            ]
+            .contains(&verb),
             "{id}"
         );
         assert!(ids.insert(id), "{id} is there twice");
@@ -89,7 +94,7 @@ fn every_operation_has_a_name_a_summary_and_its_problems() {
             assert!(responses.contains_key("404"), "{name}");
         }
     }
-    assert_eq!(ids.len(), 12);
+    assert_eq!(ids.len(), 19);
 }
 
 #[test]

@@ -7,13 +7,20 @@ use serde_json::{Value, json};
 use super::app::TestApp;
 
 async fn exceptions(app: &TestApp, filters: &str) -> Vec<Value> {
-    let list = app.get(&format!("/v1/payment-exceptions{filters}")).await.json();
+    let list = app
+        .get(&format!("/v1/payment-exceptions{filters}"))
+        .await
+        .json();
     list["items"].as_array().unwrap().clone()
 }
 
 async fn close(app: &TestApp, id: &Value, resolution: &str, note: &str) -> super::app::Answer {
     let body = json!({"resolution": resolution, "note": note}).to_string();
-    app.post(&format!("/v1/payment-exceptions/{}/close", id.as_str().unwrap()), body).await
+    app.post(
+        &format!("/v1/payment-exceptions/{}/close", id.as_str().unwrap()),
+        body,
+    )
+    .await
 }
 
 async fn keep(app: &TestApp, body: &str) -> String {
@@ -27,7 +34,10 @@ async fn keep(app: &TestApp, body: &str) -> String {
         detail: "expected value at line 1 column 1".to_owned(),
     };
     let id = letter.id();
-    let batch = Batch { facts: Vec::new(), dead_letters: vec![letter] };
+    let batch = Batch {
+        facts: Vec::new(),
+        dead_letters: vec![letter],
+    };
     app.store.record_payments(batch).await.unwrap();
     id
 }
@@ -56,8 +66,12 @@ async fn an_exception_is_listed_shown_and_has_every_documented_member() {
     members.sort();
     let document: Value = serde_json::from_str(&crate::http::openapi_json()).unwrap();
     let schema = &document["components"]["schemas"]["PaymentException"];
-    let mut documented: Vec<String> =
-        schema["required"].as_array().unwrap().iter().map(|m| m.as_str().unwrap().to_owned()).collect();
+    let mut documented: Vec<String> = schema["required"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m.as_str().unwrap().to_owned())
+        .collect();
     documented.sort();
     assert_eq!(members, documented);
     for unknown in ["0".repeat(64), "x".to_owned(), "%00".to_owned()] {
@@ -78,16 +92,26 @@ async fn an_accepted_mismatch_pays_and_a_second_one_says_who_was_first() {
         let closed = close(&app, first, "accepted", "rounding").await;
         assert_eq!(closed.status, StatusCode::OK, "{closed}");
         let closed = closed.json();
-        assert_eq!((&closed["state"], &closed["closed_by"]), (&json!("closed"), &json!("anonymous")));
+        assert_eq!(
+            (&closed["state"], &closed["closed_by"]),
+            (&json!("closed"), &json!("anonymous"))
+        );
     }
-    close(&app, first, "refunded", "rounding").await.problem(409, "already-closed");
-    let problem = close(&app, second, "accepted", "rounding").await.problem(409, "illegal-transition");
+    close(&app, first, "refunded", "rounding")
+        .await
+        .problem(409, "already-closed");
+    let problem = close(&app, second, "accepted", "rounding")
+        .await
+        .problem(409, "illegal-transition");
     assert_eq!(problem["order_status"], "PAID");
     assert_eq!(problem["moved_by"]["reason"], "rounding");
     assert!(problem["moved_by"]["transaction_id"].is_string());
     assert_eq!(exceptions(&app, "?state=open").await.len(), 1);
     let order = app.get("/v1/orders/OD-1").await.json();
-    assert_eq!((&order["status"], &order["version"]), (&json!("PAID"), &json!(2)));
+    assert_eq!(
+        (&order["status"], &order["version"]),
+        (&json!("PAID"), &json!(2))
+    );
 }
 
 #[tokio::test]
@@ -98,11 +122,22 @@ async fn what_conflicts_is_not_accepted_and_notes_are_required() {
     app.pay("OD-1", "tx-1", 5).await;
     let open = exceptions(&app, "").await;
     let id = &open[0]["id"];
-    close(&app, id, "accepted", "x").await.problem(409, "illegal-transition");
-    close(&app, id, "settled", "x").await.problem(400, "invalid-request");
-    close(&app, id, "refunded", "").await.problem(400, "invalid-request");
-    assert_eq!(close(&app, id, "written_off", "x").await.status, StatusCode::OK);
-    close(&app, &json!("0".repeat(64)), "refunded", "x").await.problem(404, "not-found");
+    close(&app, id, "accepted", "x")
+        .await
+        .problem(409, "illegal-transition");
+    close(&app, id, "settled", "x")
+        .await
+        .problem(400, "invalid-request");
+    close(&app, id, "refunded", "")
+        .await
+        .problem(400, "invalid-request");
+    assert_eq!(
+        close(&app, id, "written_off", "x").await.status,
+        StatusCode::OK
+    );
+    close(&app, &json!("0".repeat(64)), "refunded", "x")
+        .await
+        .problem(404, "not-found");
 }
 
 #[tokio::test]
@@ -116,23 +151,51 @@ async fn a_dead_letter_is_replayed_with_a_corrected_body() {
 
     let replay = format!("/v1/dead-letters/{id}/replay");
     let still = app.post(&replay, "").await.problem(400, "invalid-request");
-    assert!(still["errors"][0]["detail"].as_str().unwrap().starts_with("invalid-json"));
+    assert!(
+        still["errors"][0]["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("invalid-json")
+    );
     let wrong = json!({"body": {"event_id": "ev-1"}}).to_string();
-    let wrong = app.post(&replay, wrong).await.problem(400, "invalid-request");
+    let wrong = app
+        .post(&replay, wrong)
+        .await
+        .problem(400, "invalid-request");
     assert_eq!(wrong["errors"][0]["pointer"], "/body");
     let other = json!({"body": "text"}).to_string();
-    app.post(&replay, other).await.problem(400, "invalid-request");
+    app.post(&replay, other)
+        .await
+        .problem(400, "invalid-request");
 
     let right = json!({"body": event("OD-1", 1000)}).to_string();
-    let dry = app.post(&format!("{replay}?dry_run=true"), right.clone()).await.json();
-    assert_eq!((&dry["verdict"], &dry["applied"]), (&json!("APPLIED"), &json!(true)));
-    assert_eq!(app.get("/v1/orders/OD-1").await.json()["status"], "NOT_PAID");
+    let dry = app
+        .post(&format!("{replay}?dry_run=true"), right.clone())
+        .await
+        .json();
+    assert_eq!(
+        (&dry["verdict"], &dry["applied"]),
+        (&json!("APPLIED"), &json!(true))
+    );
+    assert_eq!(
+        app.get("/v1/orders/OD-1").await.json()["status"],
+        "NOT_PAID"
+    );
     let told = app.post(&replay, right.clone()).await.json();
-    assert_eq!((&told["verdict"], &told["applied"]), (&json!("APPLIED"), &json!(true)));
+    assert_eq!(
+        (&told["verdict"], &told["applied"]),
+        (&json!("APPLIED"), &json!(true))
+    );
     assert_eq!(app.get("/v1/orders/OD-1").await.json()["status"], "PAID");
-    app.post(&replay, right).await.problem(409, "already-closed");
-    app.post(&format!("{replay}?dry_run=maybe"), "").await.problem(400, "invalid-request");
-    app.post(&format!("/v1/dead-letters/{}/replay", "0".repeat(64)), "").await.problem(404, "not-found");
+    app.post(&replay, right)
+        .await
+        .problem(409, "already-closed");
+    app.post(&format!("{replay}?dry_run=maybe"), "")
+        .await
+        .problem(400, "invalid-request");
+    app.post(&format!("/v1/dead-letters/{}/replay", "0".repeat(64)), "")
+        .await
+        .problem(404, "not-found");
 }
 
 #[tokio::test]
@@ -140,16 +203,22 @@ async fn a_dead_letter_is_discarded_with_a_note() {
     let app = TestApp::start().await;
     let id = keep(&app, "junk").await;
     let discard = format!("/v1/dead-letters/{id}/discard");
-    app.post(&discard, "{}").await.problem(400, "invalid-request");
+    app.post(&discard, "{}")
+        .await
+        .problem(400, "invalid-request");
     for _ in 0..2 {
         let discarded = app.post(&discard, r#"{"note":"junk"}"#).await;
         assert_eq!(discarded.status, StatusCode::OK);
         assert_eq!(discarded.json()["state"], "discarded");
     }
-    app.post(&discard, r#"{"note":"other"}"#).await.problem(409, "already-closed");
+    app.post(&discard, r#"{"note":"other"}"#)
+        .await
+        .problem(409, "already-closed");
     let open = app.get("/v1/dead-letters?state=open").await.json();
     assert!(open["items"].as_array().unwrap().is_empty());
     let all = app.get("/v1/dead-letters?limit=1").await.json();
     assert_eq!(all["items"][0]["note"], "junk");
-    app.get("/v1/dead-letters?state=closed").await.problem(400, "invalid-request");
+    app.get("/v1/dead-letters?state=closed")
+        .await
+        .problem(400, "invalid-request");
 }

@@ -58,6 +58,12 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
     app.pay("OD-2", "tx-1", 1).await;
     let order = r#"{"order_id":"OD-1","amount":1,"currency":"CNY"}"#;
     let put = Request::put("/v1/orders").body(Body::empty()).unwrap();
+    app.pay("OD-2", "tx-2", 2).await;
+    let open = app.get("/v1/payment-exceptions").await.json();
+    let id = open["items"][0]["id"].as_str().unwrap().to_owned();
+    let close = format!("/v1/payment-exceptions/{id}/close");
+    app.post(&close, r#"{"resolution":"refunded","note":"x"}"#)
+        .await;
     let other_version = app::post("/v1/orders/OD-1/cancel").header("if-match", "\"2\"");
     let other_version = other_version.body(Body::empty()).unwrap();
     let untyped = Request::post("/v1/orders").body(Body::from(order)).unwrap();
@@ -69,6 +75,8 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
         app.post("/v1/orders", order).await,
         app.post("/v1/orders/OD-1/ship", "").await,
         app.post("/v1/orders/OD-2/cancel", "").await,
+        app.post(&close, r#"{"resolution":"accepted","note":"x"}"#)
+            .await,
         app.send(other_version).await,
         app.post("/v1/orders", vec![b' '; 65_537]).await,
         app.send(untyped).await,
