@@ -2,10 +2,11 @@
 
 use order_drill::{Names, Plan, PlanOptions, Progress, RunOptions};
 
+use order_testkit::Nats;
+
 use crate::support::{Database, Payments, Service, audit};
 
-async fn counts_each_payment_once(database: Database) {
-    let payments = Payments::new().await;
+async fn counts_each_payment_once(database: Database, payments: Payments) {
     let service = Service::start(&database, &payments).await;
     let plan = Plan::generate(&PlanOptions {
         orders: 300,
@@ -26,12 +27,20 @@ async fn counts_each_payment_once(database: Database) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_payment_counts_once_on_postgres() {
-    counts_each_payment_once(Database::postgres().await).await;
+    counts_each_payment_once(Database::postgres().await, Payments::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_payment_counts_once_on_sqlite() {
-    counts_each_payment_once(Database::sqlite()).await;
+    counts_each_payment_once(Database::sqlite(), Payments::new().await).await;
+}
+
+/// Newer settings are dropped in silence there; none of them may be needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_payment_counts_once_over_an_old_nats_server() {
+    let server = Nats::start_with(&Nats::old_program().unwrap()).unwrap();
+    let payments = Payments::on(server.url()).await;
+    counts_each_payment_once(Database::sqlite(), payments).await;
 }
 
 /// A drill of this service that looks at everything but counters.

@@ -1,6 +1,7 @@
 //! What breaks around the service, and what must not break with it.
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use order_testkit::{Nats, Postgres};
 use sqlx::Connection as _;
@@ -214,4 +215,120 @@ async fn payments_that_a_dead_process_left_waiting_are_settled() {
     service.paid("O1").await;
     service.terminate().await;
     assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
+}
+
+/// What a health check would see, and how long it took.
+async fn turns(service: &Service, status: u16, within: Duration) -> Duration {
+    let begun = Instant::now();
+    let turned = eventually("readiness turns", async || {
+        (service.get("/readyz").await?.0 == status).then_some(begun.elapsed())
+    })
+    .await;
+    assert!(
+        turned <= within,
+        "readiness took {turned:?} to turn {status}"
+    );
+    turned
+}
+
+/// The kernel still answers for a stopped process: links are half open, nobody is at the other end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_behind_a_half_open_link_is_noticed_and_read_from_again() {
+    let mut server = Nats::start().unwrap();
+    let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+    let service = Service::start(&database, &payments).await;
+    service.create("O1").await;
+    server.pause().unwrap();
+    turns(&service, 503, Duration::from_secs(20)).await;
+    server.resume().unwrap();
+    payments
+        .publish(event("succeeded", "tx1", "O1", 1000))
+        .await;
+    let begun = Instant::now();
+    service.paid("O1").await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    turns(&service, 200, Duration::from_secs(10)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_swallows_everything_is_noticed_and_its_connections_are_replaced() {
+    let mut server = Postgres::start().unwrap();
+    let (database, payments) = (Database::on(&server).await, Payments::new().await);
+    let service = Service::start(&database, &payments).await;
+    service.create("O1").await;
+    server.pause().unwrap();
+    payments
+        .publish(event("succeeded", "tx1", "O1", 1000))
+        .await;
+    turns(&service, 503, Duration::from_secs(20)).await;
+    let replaced = async || {
+        service
+            .log()
+            .contains("its connections are replaced")
+            .then_some(())
+    };
+    eventually("the connections are replaced", replaced).await;
+    server.resume().unwrap();
+    service.paid("O1").await;
+    turns(&service, 200, Duration::from_secs(10)).await;
+    payments.drained().await;
+    assert_eq!(service.counted("DEAD_LETTER").await, 0);
+    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
+}
+
+/// As if the broker had come back from a copy that lacks the last messages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_ahead_of_its_stream_is_noticed_and_reads_from_the_beginning() {
+    let mut server = Nats::start().unwrap();
+    let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+    let service = Service::start(&database, &payments).await;
+    for number in 0..5 {
+        service.create(&format!("O{number}")).await;
+    }
+    for number in 0..4 {
+        let body = event(
+            "succeeded",
+            &format!("tx{number}"),
+            &format!("O{number}"),
+            1000,
+        );
+        payments.publish(body).await;
+    }
+    payments.drained().await;
+    let consumer = payments.consumer().await.unwrap();
+    let told = consumer.delivered.stream_sequence;
+    assert!(told >= 4, "{told}");
+    server.kill().unwrap();
+    let folder = server.folder().unwrap();
+    let messages = find(folder, &payments.stream).join("msgs");
+    for entry in std::fs::read_dir(&messages).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    server.start_again().unwrap();
+    payments
+        .publish(event("succeeded", "tx4", "O4", 1000))
+        .await;
+    service.paid("O4").await;
+    assert_eq!(service.counted("APPLIED").await, 5);
+}
+
+/// The folder of a stream in a server's store.
+fn find(folder: &Path, stream: &str) -> PathBuf {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && path.ends_with(Path::new("streams").join(stream)) {
+                return path;
+            }
+            if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    panic!("no store of {stream}")
 }

@@ -396,6 +396,11 @@ fn describe_metrics() {
     use metrics::describe_gauge;
 
     ingest::describe_metrics();
+    metrics::describe_counter!(
+        "orderd_consumer_recreated_total",
+        "How often the consumer had to be made again because it did not belong to its stream"
+    );
+    metrics::counter!("orderd_consumer_recreated_total").increment(0);
     relay::describe_metrics();
     describe_gauge!(
         "orderd_consumer_pending",

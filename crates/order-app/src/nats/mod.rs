@@ -1,5 +1,6 @@
 //! The connection to NATS, and the streams and the consumer this service needs there.
 
+mod astray;
 mod connect;
 mod reconsume;
 mod topology;

@@ -1,16 +1,21 @@
 //! The streams and the durable consumer: created if missing, verified if there.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::consumer::{
+    AckPolicy, DeliverPolicy, Info as ConsumerInfo, PullConsumer, pull,
+};
 use async_nats::jetstream::context::{
     ConsumerInfoError, CreateStreamError, GetStreamError, GetStreamErrorKind,
 };
 use async_nats::jetstream::stream::{
-    Config as StreamConfig, ConsumerError, DiscardPolicy, RetentionPolicy, StorageType, Stream,
+    Config as StreamConfig, ConsumerError, DiscardPolicy, Info as StreamInfo, RetentionPolicy,
+    StorageType, Stream,
 };
 use async_nats::jetstream::{Context, ErrorCode};
 
+use super::astray::Seen;
 use crate::config::NatsConfig;
 
 /// Redelivery after this long without an ack.
@@ -27,6 +32,7 @@ const DUPLICATE_WINDOW: Duration = Duration::from_mins(10);
 pub struct Topology {
     pub(super) context: Context,
     pub(super) config: NatsConfig,
+    seen: Arc<Mutex<Option<Seen>>>,
 }
 
 /// The broker is not as this service needs it, or could not be asked.
@@ -75,7 +81,12 @@ impl Topology {
     /// The names of `config` on a connection.
     pub fn new(client: async_nats::Client, config: NatsConfig) -> Self {
         let context = async_nats::jetstream::new(client);
-        Self { context, config }
+        let seen = Arc::default();
+        Self {
+            context,
+            config,
+            seen,
+        }
     }
 
     /// The connection.
@@ -109,6 +120,8 @@ impl Topology {
     /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
     pub async fn ensure(&self) -> Result<PullConsumer, TopologyError> {
         let stream = self.ensure_inbound().await?;
+        self.ensure_consumer(&stream).await?;
+        self.follow_consumer().await?;
         self.ensure_consumer(&stream).await
     }
 
@@ -129,20 +142,49 @@ impl Topology {
     /// # Errors
     /// If they are not, or nobody answers.
     pub async fn pending(&self) -> Result<u64, TopologyError> {
-        let stream = self
-            .context
-            .get_stream_no_info(&self.config.inbound_stream)
-            .await;
-        let stream = stream.map_err(|error| {
-            TopologyError::ReadStream(self.config.inbound_stream.clone(), error)
-        })?;
-        let info = stream.consumer_info(&self.config.consumer).await;
-        let info =
-            info.map_err(|error| TopologyError::ReadConsumer(self.config.consumer.clone(), error))?;
+        let pending = self.follow_consumer().await?;
         let outbound = &self.config.outbound_stream;
         let there = self.context.get_stream(outbound).await;
         there.map_err(|error| TopologyError::ReadStream(outbound.clone(), error))?;
-        Ok(info.num_pending)
+        Ok(pending)
+    }
+
+    pub(super) async fn consumer_info(&self) -> Result<ConsumerInfo, TopologyError> {
+        let (stream, consumer) = (&self.config.inbound_stream, &self.config.consumer);
+        let found = self.context.get_stream_no_info(stream).await;
+        let found = found.map_err(|error| TopologyError::ReadStream(stream.clone(), error))?;
+        let info = found.consumer_info(consumer).await;
+        info.map_err(|error| TopologyError::ReadConsumer(consumer.clone(), error))
+    }
+
+    pub(super) async fn inbound_info(&self) -> Result<StreamInfo, TopologyError> {
+        let name = &self.config.inbound_stream;
+        let found = self.context.get_stream(name).await;
+        let found = found.map_err(|error| TopologyError::ReadStream(name.clone(), error))?;
+        Ok(found.cached_info().clone())
+    }
+
+    /// Remembers what was seen; what was seen before.
+    pub(super) fn swap_seen(&self, seen: Seen) -> Option<Seen> {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replace(seen)
+    }
+
+    /// Makes the consumer again, reading from the beginning.
+    pub(super) async fn recreate_consumer(&self) -> Result<(), TopologyError> {
+        let (stream, consumer) = (&self.config.inbound_stream, &self.config.consumer);
+        // Another instance may have been faster; one that is gone is what is wanted.
+        if let Err(error) = self
+            .context
+            .delete_consumer_from_stream(consumer, stream)
+            .await
+        {
+            tracing::debug!(error = %error, "the consumer could not be deleted");
+        }
+        let stream = self.ensure_inbound().await?;
+        self.ensure_consumer(&stream).await.map(drop)
     }
 
     /// What the consumer reads.
