@@ -149,7 +149,7 @@ impl Store {
         why: String,
     ) -> Result<Marked, Error> {
         let lease = lease.clone();
-        self.write("marking", move |tx| {
+        self.write("setting-aside", move |tx| {
             let (lease, key, why) = (lease.clone(), key.clone(), why.clone());
             Box::pin(async move {
                 if !leases::renew(tx, &lease).await? {

@@ -12,7 +12,7 @@ mod republish;
 use std::time::Duration;
 
 use metrics::counter;
-use order_store::{Lease, Marked, OutboxKey, Store};
+use order_store::{Lease, Marked, OutboxKey, Store, crash};
 use rand::RngExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,9 @@ impl Relay {
                 unreadable => Err(Error::Unreadable(unreadable)),
             };
         }
+        crash::point("relay:read");
         let published = self.publisher().publish(events, stop).await;
+        crash::point("relay:published");
         self.conclude(published).await
     }
 

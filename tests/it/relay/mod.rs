@@ -2,8 +2,9 @@
 //!
 //! Each test has a nats-server of its own, so that the stream may have its usual name.
 
+mod commands;
+
 use std::collections::BTreeMap;
-use std::process::Stdio;
 
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::stream::Config;
@@ -18,6 +19,7 @@ use crate::support::{Database, Payments, Service, audit, configure, event, event
 
 const STREAM: &str = "ORDERS";
 const SUBJECTS: &str = "orders.events.>";
+const SIGABRT: i32 = 6;
 
 /// The ids of the messages in the outbound stream, in order.
 async fn told(payments: &Payments) -> Vec<String> {
@@ -210,6 +212,35 @@ async fn what_was_told_but_not_marked_is_told_again_under_the_same_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_anywhere_in_the_relay_leaves_nothing_untold() {
+    let points = [
+        "relay:read",
+        "relay:published",
+        "marking:before-commit",
+        "marking:after-commit",
+    ];
+    // Each waits for the lease of a dead process, so they wait together.
+    let runs = points.map(|point| async move {
+        let server = Nats::start().unwrap();
+        let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+        let beside = Beside::migrated(&database).await;
+        for number in 0..20 {
+            beside.create(&format!("O{number}")).await;
+            beside
+                .cancel(&format!("O{number}"), "changed my mind")
+                .await;
+        }
+        let dying = [("CRASH_POINT", point)];
+        let mut service = Service::start_with(&database, &payments, &dying).await;
+        assert_eq!(service.died().await, Some(SIGABRT), "{point}");
+        let _service = Service::start(&database, &payments).await;
+        tells(&payments, &ids(0..20, 2)).await;
+        beside.drained().await;
+    });
+    futures_util::future::join_all(runs).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_killed_under_load_leaves_nothing_untold() {
     const ORDERS: usize = 600;
     let server = Nats::start().unwrap();
@@ -350,20 +381,12 @@ async fn nothing_is_told_while_the_relay_is_off_and_all_of_it_later() {
     let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
     let beside = Beside::migrated(&database).await;
     beside.create("O0").await;
-    let log = std::env::temp_dir().join(order_testkit::unique_name("orderd_relay_off"));
-    let mut off = orderd(&["serve", "--relay", "off"]);
-    configure(&mut off, &database, &payments)
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(&log).unwrap());
-    let off = tokio::process::Command::from(off)
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    eventually("it says that the relay is off", async || {
-        let log = std::fs::read_to_string(&log).unwrap();
-        (log.contains("ORDERD_RELAY is off") && log.contains("\"ready\":true")).then_some(())
+    let off = Service::start_with(&database, &payments, &[("ORDERD_RELAY", "off")]).await;
+    eventually("it is ready all the same", async || {
+        (off.get("/readyz").await?.0 == 200).then_some(())
     })
     .await;
+    assert!(off.log().contains("ORDERD_RELAY is off"));
     payments
         .publish(event("succeeded", "tx0", "O0", 1000))
         .await;
@@ -371,12 +394,10 @@ async fn nothing_is_told_while_the_relay_is_off_and_all_of_it_later() {
     assert!(told(&payments).await.is_empty());
     assert_eq!(beside.unpublished().await, 2);
     assert_eq!(beside.0.lease_holder("relay").await.unwrap(), None);
-    drop(off);
-    std::fs::remove_file(log).unwrap();
+    off.kill().await;
 
-    let service = Service::start(&database, &payments).await;
+    let _service = Service::start(&database, &payments).await;
     tells(&payments, &ids(0..1, 2)).await;
-    drop(service);
 }
 
 /// Runs a command to its end: exit code and what it said.
@@ -387,116 +408,6 @@ fn run(arguments: &[&str], database: &Database, payments: &Payments) -> (Option<
         .unwrap();
     let said = [ended.stdout, ended.stderr].concat();
     (ended.status.code(), String::from_utf8(said).unwrap())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_was_lost_is_told_everything_again() {
-    const ORDERS: usize = 700;
-    let server = Nats::start().unwrap();
-    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
-    let service = Service::start(&database, &payments).await;
-    let beside = Beside::new(&database);
-    for number in 0..ORDERS {
-        let id = format!("O{number}");
-        beside.create(&id).await;
-        beside.cancel(&id, "changed my mind").await;
-    }
-    tells(&payments, &ids(0..ORDERS, 2)).await;
-    beside.drained().await;
-
-    payments.context.delete_stream(STREAM).await.unwrap();
-    let again = ["republish", "--since", "2020-01-01T00:00:00Z"];
-    let (code, said) = run(&again, &database, &payments);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(
-        said.contains("1400 order event(s)") && said.contains("running service"),
-        "{said}"
-    );
-    tells(&payments, &ids(0..ORDERS, 2)).await;
-    service.kill().await;
-
-    // Its lease has not run out: the command doesn't take a dead process for a living one.
-    payments.context.delete_stream(STREAM).await.unwrap();
-    let (code, said) = run(&again, &database, &payments);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1400 event(s) published"), "{said}");
-    tells(&payments, &ids(0..ORDERS, 2)).await;
-
-    let (code, said) = run(
-        &["republish", "--since", "2090-01-01T00:00:00Z"],
-        &database,
-        &payments,
-    );
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("0 order event(s)"), "{said}");
-    for wrong in [&["republish"][..], &["republish", "--since", "yesterday"]] {
-        assert_eq!(run(wrong, &database, &payments).0, Some(2));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payment_events_are_consumed_again_while_no_service_runs() {
-    const ORDERS: usize = 30;
-    let server = Nats::start().unwrap();
-    let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
-    let service = Service::start(&database, &payments).await;
-    let beside = Beside::new(&database);
-    for number in 0..ORDERS {
-        let id = format!("O{number}");
-        beside.create(&id).await;
-        payments
-            .publish(event("succeeded", &format!("tx{number}"), &id, 1000))
-            .await;
-    }
-    payments.drained().await;
-    let again = ["reconsume", "--since", "2020-01-01T00:00:00Z"];
-    let (code, said) = run(&again, &database, &payments);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("in use"), "{said}");
-    assert_eq!(
-        payments.consumer().await.unwrap().num_pending,
-        0,
-        "nothing has changed"
-    );
-    service.terminate().await;
-
-    // An event that came while nobody consumed is not passed over, however late the start is.
-    beside.create("late").await;
-    payments
-        .publish(event("succeeded", "late", "late", 1000))
-        .await;
-    let now = order_app::time_format::format(order_app::clock::now());
-    let (code, said) = run(&["reconsume", "--since", &now], &database, &payments);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(
-        said.contains("not consumed yet") && said.contains("1 message(s)"),
-        "{said}"
-    );
-    let (code, said) = run(&again, &database, &payments);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("31 message(s)"), "{said}");
-    let config = payments.consumer().await.unwrap().config;
-    assert_eq!((config.max_deliver, config.ack_wait.as_secs()), (-1, 30));
-
-    let service = Service::start(&database, &payments).await;
-    service.paid("late").await;
-    eventually("what is known is a duplicate", async || {
-        (service.counted("DUPLICATE").await == ORDERS as u64).then_some(())
-    })
-    .await;
-    assert!(
-        !service.log().contains("put right"),
-        "the start of a consumer is no difference"
-    );
-    service.terminate().await;
-    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
-
-    let (code, said) = run(
-        &["reconsume", "--since", "2090-01-01T00:00:00Z"],
-        &database,
-        &payments,
-    );
-    assert_eq!(code, Some(1), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
