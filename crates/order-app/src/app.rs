@@ -39,6 +39,12 @@ const SETTLE_EVERY: Duration = Duration::from_mins(1);
 /// Orders settled in one such look.
 const SETTLE_MAX: u32 = 1000;
 
+/// How often what is closed and old is forgotten.
+const FORGET_EVERY: Duration = Duration::from_hours(1);
+
+/// Rows of a kind that are forgotten in one go.
+const FORGET_MAX: u64 = 100_000;
+
 /// How often the recorder of metrics tidies up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -109,6 +115,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     ));
     parts.spawn(probe(topology, store.clone(), health.clone(), stop.clone()));
     parts.spawn(settle(store.clone(), stop.clone()));
+    parts.spawn(forget(store.clone(), config.keep, stop.clone()));
     parts.spawn(upkeep(metrics, stop.clone()));
 
     // The first part that ends says why: it was told to, or it failed.
@@ -372,6 +379,24 @@ async fn settle(store: Store, stop: CancellationToken) -> Result<()> {
         }
         tokio::select! {
             () = tokio::time::sleep(SETTLE_EVERY) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    Ok(())
+}
+
+/// Forgets closed dead letters and refusals after their time.
+async fn forget(store: Store, keep: Duration, stop: CancellationToken) -> Result<()> {
+    while !stop.is_cancelled() {
+        match store.purge(keep, FORGET_MAX).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "closed and old rows are forgotten"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "old rows were not forgotten");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(FORGET_EVERY) => {}
             () = stop.cancelled() => {}
         }
     }

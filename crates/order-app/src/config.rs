@@ -47,6 +47,7 @@ settings! {
     "ORDERD_PAY_WITHIN" "pay-within" "30m" "pay_by of an order without one"
     "ORDERD_CHECK_AFTER" "check-after" "5m" "The first question about an unpaid order"
     "ORDERD_LIVEMODE" "livemode" "true" "Whether events of real money count, or of test money"
+    "ORDERD_KEEP" "keep" "90d" "How long closed dead letters and refusals are kept"
     "ORDERD_LOG" "log" "info" "What is logged, as in RUST_LOG"
     "ORDERD_LOG_FORMAT" "log-format" "text" "text or json"
 }
@@ -106,6 +107,8 @@ pub struct Config {
     pub check_after: Duration,
     /// Whether real money counts.
     pub livemode: bool,
+    /// How long what is closed is kept.
+    pub keep: Duration,
     /// Whether order events are published.
     pub relay: bool,
     /// What is logged.
@@ -221,6 +224,7 @@ impl Config {
             http_addr,
             pay_within: duration(given, "pay-within", Duration::from_secs(1))?,
             check_after: duration(given, "check-after", Duration::from_secs(1))?,
+            keep: duration(given, "keep", Duration::from_mins(1))?,
             livemode: given.parse("livemode", "true or false", |text| text.parse().ok())?,
             relay: given.parse("relay", "on or off", |text| match text {
                 "on" => Some(true),
