@@ -93,7 +93,7 @@ fn libraries_stay_in_their_rooms() {
             "/ingest/",
             "/relay/",
             "/payment_service/",
-            "/config.rs",
+            "/config/",
         ],
     );
     check("anyhow::", &["/main.rs", "/app.rs", "/nats/connect.rs"]);

@@ -1,0 +1,159 @@
+//! What was given: flags and environment, then a file; and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::settings::{SETTINGS, Setting};
+
+/// A setting that is wrong, or none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A value that isn't allowed.
+    #[error("{name} is {value:?}, but must be {allowed}")]
+    Invalid {
+        /// The setting, as it was given.
+        name: String,
+        /// Its value; secrets are masked.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A name that is no setting.
+    #[error("{name} is no setting; there are {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// The file can't be read.
+    #[error("{path} cannot be read as TOML: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Given values by flag, and where each came from.
+pub struct Given {
+    values: BTreeMap<&'static str, (String, String)>,
+}
+
+impl Given {
+    /// Collects what was given: flags and environment win over the file.
+    ///
+    /// # Errors
+    /// If the file can't be read or holds an unknown key, or the environment an unknown
+    /// `ORDERD_` variable.
+    pub fn collect(
+        given: impl Fn(&Setting) -> Option<(String, String)>,
+        environment: impl Iterator<Item = String>,
+        file: Option<&Path>,
+    ) -> Result<Self, Error> {
+        for name in environment {
+            if name.starts_with("ORDERD_") && !SETTINGS.iter().any(|known| known.env == name) {
+                return Err(unknown(name, |setting| setting.env.to_owned()));
+            }
+        }
+        let mut values = match file {
+            Some(path) => read_file(path)?,
+            None => BTreeMap::new(),
+        };
+        for setting in SETTINGS {
+            if let Some(found) = given(setting) {
+                values.insert(setting.flag, found);
+            }
+        }
+        Ok(Self { values })
+    }
+
+    pub(super) fn get(&self, flag: &'static str) -> (String, String) {
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.flag == flag)
+            .expect("settings are asked for by their names");
+        self.values
+            .get(flag)
+            .cloned()
+            .unwrap_or_else(|| (setting.env.to_owned(), setting.default.to_owned()))
+    }
+
+    pub(super) fn optional(&self, flag: &'static str) -> Option<String> {
+        Some(self.get(flag).1).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn parse<T>(
+        &self,
+        flag: &'static str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Error> {
+        let (name, value) = self.get(flag);
+        parse(&value).ok_or_else(|| Error::Invalid {
+            name,
+            value: masked(&value),
+            allowed: allowed.to_owned(),
+        })
+    }
+}
+
+fn read_file(path: &Path) -> Result<BTreeMap<&'static str, (String, String)>, Error> {
+    let shown = path.display().to_string();
+    let fault = |why: String| Error::File {
+        path: shown.clone(),
+        why,
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| fault(error.message().to_owned()))?;
+    let mut values = BTreeMap::new();
+    for (key, value) in table {
+        let setting = SETTINGS.iter().find(|setting| toml_key(setting) == key);
+        let Some(setting) = setting else {
+            return Err(unknown(key, toml_key));
+        };
+        let name = format!("{key} in {shown}");
+        let value = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Boolean(flag) => flag.to_string(),
+            toml::Value::Integer(number) => number.to_string(),
+            other => {
+                let allowed = "a string, a number or a boolean".to_owned();
+                return Err(Error::Invalid {
+                    name,
+                    value: other.type_str().to_owned(),
+                    allowed,
+                });
+            }
+        };
+        values.insert(setting.flag, (name, value));
+    }
+    Ok(values)
+}
+
+fn toml_key(setting: &Setting) -> String {
+    setting.flag.replace('-', "_")
+}
+
+fn unknown(name: String, shown: impl Fn(&Setting) -> String) -> Error {
+    let known: Vec<String> = SETTINGS.iter().map(shown).collect();
+    Error::Unknown {
+        name,
+        known: known.join(", "),
+    }
+}
+
+/// Without the password of a URL.
+fn masked(value: &str) -> String {
+    let hide = |part: &str| match (part.find("://"), part.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme + 3 <= at => {
+            let user = part[scheme + 3..at].split(':').next().unwrap_or_default();
+            format!("{}{user}:***{}", &part[..scheme + 3], &part[at..])
+        }
+        _ => part.to_owned(),
+    };
+    value.split(',').map(hide).collect::<Vec<_>>().join(",")
+}
