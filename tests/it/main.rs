@@ -1,5 +1,7 @@
 //! `orderd` as a process, against a real nats-server, PostgreSQL and SQLite files.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
+
 mod broker;
 mod crash;
 mod drill;

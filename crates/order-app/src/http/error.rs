@@ -119,10 +119,9 @@ impl ApiError {
             | Self::NoSuchException(_)
             | Self::NoSuchLetter(_) => Kind::NotFound,
             Self::AlreadyClosed(_) => Kind::AlreadyClosed,
-            Self::NotAcceptable { .. } => Kind::IllegalTransition,
             Self::MethodNotAllowed => Kind::MethodNotAllowed,
             Self::OrderExists(_) => Kind::OrderExists,
-            Self::IllegalTransition { .. } => Kind::IllegalTransition,
+            Self::IllegalTransition { .. } | Self::NotAcceptable { .. } => Kind::IllegalTransition,
             Self::PaymentRecorded(_) => Kind::PaymentRecorded,
             Self::OtherVersion(_) => Kind::PreconditionFailed,
             Self::PayloadTooLarge => Kind::PayloadTooLarge,
