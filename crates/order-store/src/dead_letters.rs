@@ -284,14 +284,23 @@ async fn end(tx: &mut Tx, id: &str, state: LetterState, note: Option<&str>) -> R
     }
 }
 
-/// Keeps a message; one that is known stays as it is.
-pub(crate) async fn insert(tx: &mut Tx, letter: &NewDeadLetter) -> Result<(), Error> {
+/// Keeps messages, by key, since two batches may hold the same ones; what is known stays as it is.
+pub(crate) async fn insert_all(tx: &mut Tx, letters: &[NewDeadLetter]) -> Result<(), Error> {
+    let mut sorted: Vec<(String, &NewDeadLetter)> =
+        letters.iter().map(|letter| (letter.id(), letter)).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    for (id, letter) in sorted {
+        insert(tx, &id, letter).await?;
+    }
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, id: &str, letter: &NewDeadLetter) -> Result<(), Error> {
     let now = tx.now();
-    let id = letter.id();
     execute!(
         tx.conn(),
         sql::DEAD_LETTER_INSERT,
-        id.as_str(),
+        id,
         storable(&letter.stream),
         storable(&letter.subject),
         i64::try_from(letter.sequence).unwrap_or(i64::MAX),

@@ -14,7 +14,7 @@ use crate::conn::Tx;
 use crate::crash;
 use crate::dead_letters::{self, NewDeadLetter};
 use crate::error::Error;
-use crate::exceptions::{self, Expected};
+use crate::exceptions::{self, Expected, exception_id};
 use crate::pay::{Claim, pay};
 use crate::payments;
 use crate::store::{Store, StoreOptions};
@@ -137,9 +137,7 @@ pub(crate) async fn record(
         .ok_or(Error::Raced("judging every fact"))?;
     crash::point("recording:judged");
     open_exceptions(tx, facts, &verdicts, &known, &leaders).await?;
-    for letter in &batch.dead_letters {
-        dead_letters::insert(tx, letter).await?;
-    }
+    dead_letters::insert_all(tx, &batch.dead_letters).await?;
     Ok(verdicts)
 }
 
@@ -235,17 +233,28 @@ async fn open_exceptions(
     known: &HashMap<PaymentKey, Content>,
     leaders: &HashMap<&PaymentKey, usize>,
 ) -> Result<(), Error> {
-    for (fact, verdict) in facts.iter().zip(verdicts) {
-        if verdict.is_refusal() || !verdict.opens_exception(&fact.key.kind) {
-            continue;
-        }
-        let recorded = (*verdict == Verdict::ConflictingContent).then(|| {
+    let mut opened: Vec<(String, &PaymentFact, Verdict)> = facts
+        .iter()
+        .zip(verdicts)
+        .filter(|(fact, verdict)| !verdict.is_refusal() && verdict.opens_exception(&fact.key.kind))
+        .map(|(fact, verdict)| {
+            (
+                exception_id(*verdict, &fact.key, &fact.content),
+                fact,
+                *verdict,
+            )
+        })
+        .collect();
+    // By key: two batches may open the same ones.
+    opened.sort_by(|a, b| a.0.cmp(&b.0));
+    for (_, fact, verdict) in opened {
+        let recorded = (verdict == Verdict::ConflictingContent).then(|| {
             known
                 .get(&fact.key)
                 .unwrap_or_else(|| &facts[leaders[&fact.key]].content)
         });
         let expected = recorded.map_or_else(Expected::nothing, Expected::recorded);
-        exceptions::open(tx, *verdict, &as_claim(fact), &expected).await?;
+        exceptions::open(tx, verdict, &as_claim(fact), &expected).await?;
     }
     Ok(())
 }
