@@ -32,8 +32,10 @@ pub(crate) const LEASE_END: Sql = Sql::both("DELETE FROM leases WHERE name = $1"
 pub(crate) const LEASE_HELD: Sql =
     Sql::both("SELECT holder FROM leases WHERE name = $1 AND expires_at > $2");
 
-/// Of each order at most its lowest unpublished version. The sub-select is asked per row through
-/// the key: an anti-join could be planned over a whole backlog.
+/// Of each order at most its lowest unpublished version. The sub-select is asked per row, and
+/// through the key: an anti-join could be planned over a whole backlog, and with `set_aside IS
+/// NULL` the planner walks all of the partial index for every row, because its statistics come
+/// from a time when the backlog was short.
 pub(crate) const TRANSITIONS_UNPUBLISHED: Sql = Sql::both(
     "
     SELECT t.order_id, t.version, t.from_status, t.to_status, t.source, t.reason, t.provider,
@@ -47,7 +49,7 @@ pub(crate) const TRANSITIONS_UNPUBLISHED: Sql = Sql::both(
                                 FROM transitions AS l
                                WHERE l.order_id = transitions.order_id
                                  AND l.published_at IS NULL
-                                 AND l.set_aside IS NULL)
+                                 AND coalesce(l.set_aside, '') = '')
              ORDER BY at, order_id, version
              LIMIT $1) AS t
       JOIN orders AS o ON o.order_id = t.order_id

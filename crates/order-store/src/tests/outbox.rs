@@ -296,3 +296,31 @@ async fn a_transaction_that_commits_after_a_later_one_is_not_passed_over() {
     open.commit().await.unwrap();
     assert_eq!(drain(&db.store, "a").await, ["O1/2"]);
 }
+
+/// By the partial index, each look would walk all of a backlog.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_versions_of_an_order_are_looked_up_by_their_key() {
+    use sqlx::Connection as _;
+
+    let db = TestDb::postgres().await;
+    let mut conn = sqlx::PgConnection::connect(&db.url.to_string())
+        .await
+        .unwrap();
+    let explain = format!(
+        "EXPLAIN {}",
+        crate::sql::outbox::TRANSITIONS_UNPUBLISHED.postgres
+    );
+    let plan: Vec<(String,)> = sqlx::query_as(sqlx::AssertSqlSafe(explain))
+        .bind(500_i64)
+        .fetch_all(&mut conn)
+        .await
+        .unwrap();
+    let plan: Vec<String> = plan.into_iter().map(|line| line.0).collect();
+    let looks = plan.iter().skip_while(|line| !line.contains("SubPlan"));
+    let looks: Vec<&String> = looks.filter(|line| line.contains("Scan")).collect();
+    let by_key = looks.iter().any(|line| line.contains("transitions_pkey"));
+    let by_backlog = looks
+        .iter()
+        .any(|line| line.contains("transitions_unpublished"));
+    assert!(by_key && !by_backlog, "{plan:#?}");
+}
