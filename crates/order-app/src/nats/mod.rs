@@ -2,6 +2,7 @@
 
 mod astray;
 mod connect;
+mod fitness;
 mod reconsume;
 mod topology;
 

@@ -1,0 +1,236 @@
+//! `orderd serve`: the parts put together, and taken apart in order.
+
+mod chores;
+mod commands;
+mod probe;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use order_store::{Store, StoreOptions};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::health::Health;
+use crate::http::{self, HttpState};
+use crate::ingest::{self, Ingest};
+use crate::nats::{self, Topology};
+use crate::relay::{self, Relay};
+use crate::telemetry::{self, chain};
+
+pub use commands::{reconsume, republish};
+
+/// How long the database may be away at the start.
+const DATABASE_START: Duration = Duration::from_secs(30);
+
+/// How long parts may take to stop; what isn't done by then is delivered again.
+const STOP: Duration = Duration::from_secs(11);
+
+/// Opens the store of `config`, with a pool for the way in.
+pub fn open_store(config: &Config) -> Store {
+    let options = StoreOptions {
+        livemode: config.livemode,
+        pay_within: config.pay_within,
+        check_after: config.check_after,
+        ..StoreOptions::default()
+    };
+    Store::open(&config.database_url, options)
+}
+
+/// Serves until `shutdown`.
+///
+/// # Errors
+/// If the service can't start, or meets something that waiting doesn't mend.
+pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -> Result<()> {
+    let metrics = telemetry::metrics();
+    describe_metrics();
+    let _lock = config.database_url.lock_for_serving()?;
+    let store = open_store(&config);
+    prepare_database(&store, migrate, &shutdown).await?;
+    // The API has a pool of its own: its callers must not starve the way in.
+    let api_store = if config.database_url.sqlite_path().is_some() {
+        store.clone()
+    } else {
+        open_store(&config)
+    };
+
+    let health = Health::default();
+    health.set_database(true);
+    let listener = TcpListener::bind(config.http_addr)
+        .await
+        .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
+    tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
+    let router = http::router(HttpState::new(
+        api_store.clone(),
+        health.clone(),
+        metrics.clone(),
+        &config.nats.inbound_subject,
+    ));
+
+    let client = nats::connect(&config.nats).await?;
+    let topology = Topology::new(client, config.nats.clone());
+
+    let stop = shutdown.child_token();
+    let mut parts: JoinSet<Result<()>> = JoinSet::new();
+    parts.spawn({
+        let stop = stop.clone();
+        async move {
+            http::serve(listener, router, stop).await;
+            Ok(())
+        }
+    });
+    parts.spawn(ingest(
+        topology.clone(),
+        store.clone(),
+        health.clone(),
+        stop.clone(),
+    ));
+    parts.spawn(relay(
+        topology.clone(),
+        store.clone(),
+        config.relay,
+        stop.clone(),
+    ));
+    parts.spawn(probe::probe(
+        topology,
+        store.clone(),
+        health.clone(),
+        stop.clone(),
+    ));
+    parts.spawn(chores::settle(store.clone(), stop.clone()));
+    parts.spawn(chores::forget(store.clone(), config.keep, stop.clone()));
+    parts.spawn(chores::upkeep(metrics, stop.clone()));
+
+    // The first part that ends says why: it was told to, or it failed.
+    let first = tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        Some(ended) = parts.join_next() => ended.context("a part of the service panicked")?,
+    };
+    health.drain();
+    stop.cancel();
+    tracing::info!("stopping");
+    let rest = async {
+        let mut result = first;
+        while let Some(ended) = parts.join_next().await {
+            let ended = ended.context("a part of the service panicked")?;
+            result = result.and(ended);
+        }
+        result
+    };
+    let result = tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
+        // Nothing of it was acked; the next process gets it again.
+        tracing::warn!("not everything stopped in time; the rest is given up");
+        Ok(())
+    });
+    // Whatever still holds a connection is cut off by the end of the process.
+    let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
+    tracing::info!("stopped");
+    result
+}
+
+/// Waits for the database, then brings its schema up to date or checks it.
+async fn prepare_database(
+    store: &Store,
+    migrate: bool,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let deadline = Instant::now() + DATABASE_START;
+    loop {
+        let prepared = if migrate {
+            store.migrate().await.map(|applied| {
+                if applied > 0 {
+                    tracing::info!(applied, "migrations applied");
+                }
+            })
+        } else {
+            store.check_schema().await
+        };
+        match prepared {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_transient() && Instant::now() < deadline => {
+                tracing::warn!(error = %chain(&error), "the database is not there yet");
+            }
+            Err(error) => return Err(error).context("the database cannot be used"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = shutdown.cancelled() => bail!("stopped before the database was there"),
+        }
+    }
+}
+
+/// Waits for a fit stream, then reads from it.
+async fn ingest(
+    topology: Topology,
+    store: Store,
+    health: Health,
+    stop: CancellationToken,
+) -> Result<()> {
+    loop {
+        match topology.ensure().await {
+            Ok(_) => break,
+            Err(error) if error.is_unfit() => {
+                return Err(error).context("the broker cannot be used");
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+    Ingest::new(topology, store, health).run(stop).await;
+    Ok(())
+}
+
+/// Waits for a fit stream, then publishes to it.
+async fn relay(topology: Topology, store: Store, on: bool, stop: CancellationToken) -> Result<()> {
+    loop {
+        match topology.ensure_outbound().await {
+            Ok(()) => break,
+            Err(error) if error.is_unfit() => {
+                return Err(error).context("the broker cannot be used");
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+    if on {
+        Relay::new(topology, store).run(stop).await;
+    } else {
+        tracing::warn!("ORDERD_RELAY is off: order events are kept and not published");
+        stop.cancelled().await;
+    }
+    Ok(())
+}
+
+fn describe_metrics() {
+    use metrics::describe_gauge;
+
+    ingest::describe_metrics();
+    metrics::describe_counter!(
+        "orderd_consumer_recreated_total",
+        "How often the consumer had to be made again because it did not belong to its stream"
+    );
+    metrics::counter!("orderd_consumer_recreated_total").increment(0);
+    relay::describe_metrics();
+    describe_gauge!(
+        "orderd_consumer_pending",
+        "Messages the consumer has not been given yet"
+    );
+    describe_gauge!(
+        "orderd_exceptions_open",
+        "Open payment exceptions by verdict"
+    );
+    describe_gauge!("orderd_dead_letters_open", "Open dead letters");
+}
