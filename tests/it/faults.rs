@@ -281,9 +281,7 @@ async fn a_database_that_swallows_everything_is_noticed_and_its_connections_are_
 }
 
 /// As if the broker had come back from a copy that lacks the last messages.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_consumer_ahead_of_its_stream_is_noticed_and_reads_from_the_beginning() {
-    let mut server = Nats::start().unwrap();
+async fn a_consumer_ahead_of_its_stream_reads_from_the_beginning(mut server: Nats) {
     let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
     let service = Service::start(&database, &payments).await;
     for number in 0..5 {
@@ -314,6 +312,17 @@ async fn a_consumer_ahead_of_its_stream_is_noticed_and_reads_from_the_beginning(
         .await;
     service.paid("O4").await;
     assert_eq!(service.counted("APPLIED").await, 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_ahead_of_its_stream_is_noticed_and_reads_from_the_beginning() {
+    a_consumer_ahead_of_its_stream_reads_from_the_beginning(Nats::start().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_does_one_of_an_old_nats_server() {
+    let server = Nats::start_with(&Nats::old_program().unwrap()).unwrap();
+    a_consumer_ahead_of_its_stream_reads_from_the_beginning(server).await;
 }
 
 /// The folder of a stream in a server's store.

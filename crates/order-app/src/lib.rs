@@ -14,6 +14,7 @@ pub mod http;
 pub mod ingest;
 pub mod nats;
 pub mod payment_event;
+pub mod raw_object;
 pub mod relay;
 pub mod telemetry;
 pub mod time_format;

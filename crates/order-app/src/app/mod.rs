@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::health::Health;
 use crate::http::{self, HttpState};
 use crate::ingest::{self, Ingest};
-use crate::nats::{self, Topology};
+use crate::nats::{self, Topology, TopologyError};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
 
@@ -169,19 +169,9 @@ async fn ingest(
     health: Health,
     stop: CancellationToken,
 ) -> Result<()> {
-    loop {
-        match topology.ensure().await {
-            Ok(_) => break,
-            Err(error) if error.is_unfit() => {
-                return Err(error).context("the broker cannot be used");
-            }
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "the broker is not there yet");
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            () = stop.cancelled() => return Ok(()),
+    while !is_fit(topology.ensure().await.map(drop))? {
+        if !again(&stop).await {
+            return Ok(());
         }
     }
     Ingest::new(topology, store, health).run(stop).await;
@@ -190,19 +180,9 @@ async fn ingest(
 
 /// Waits for a fit stream, then publishes to it.
 async fn relay(topology: Topology, store: Store, on: bool, stop: CancellationToken) -> Result<()> {
-    loop {
-        match topology.ensure_outbound().await {
-            Ok(()) => break,
-            Err(error) if error.is_unfit() => {
-                return Err(error).context("the broker cannot be used");
-            }
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "the broker is not there yet");
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            () = stop.cancelled() => return Ok(()),
+    while !is_fit(topology.ensure_outbound().await)? {
+        if !again(&stop).await {
+            return Ok(());
         }
     }
     if on {
@@ -212,6 +192,26 @@ async fn relay(topology: Topology, store: Store, on: bool, stop: CancellationTok
         stop.cancelled().await;
     }
     Ok(())
+}
+
+/// Whether the broker is as it must be; an error if waiting won't help.
+fn is_fit(asked: std::result::Result<(), TopologyError>) -> Result<bool> {
+    match asked {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_unfit() => Err(error).context("the broker cannot be used"),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            Ok(false)
+        }
+    }
+}
+
+/// Waits a moment; `false` if the service is stopped first.
+async fn again(stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_millis(500)) => true,
+        () = stop.cancelled() => false,
+    }
 }
 
 fn describe_metrics() {

@@ -75,3 +75,64 @@ impl Topology {
         Ok(consumer.num_pending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use time::format_description::well_known::Rfc3339;
+
+    use super::*;
+
+    fn at(minute: i64) -> OffsetDateTime {
+        OffsetDateTime::UNIX_EPOCH + Duration::minutes(minute)
+    }
+
+    fn consumer(created: i64, delivered: u64, acked: u64) -> ConsumerInfo {
+        let sequences = |stream: u64| json!({"consumer_seq": stream, "stream_seq": stream});
+        serde_json::from_value(json!({
+            "stream_name": "PAYMENTS", "name": "orderd",
+            "created": at(created).format(&Rfc3339).unwrap(),
+            "config": {"durable_name": "orderd", "deliver_policy": "all", "ack_policy": "explicit",
+                       "replay_policy": "instant"},
+            "delivered": sequences(delivered), "ack_floor": sequences(acked),
+            "num_ack_pending": 0, "num_redelivered": 0, "num_waiting": 0, "num_pending": 0,
+        }))
+        .unwrap()
+    }
+
+    fn stream(created: i64, last: u64) -> StreamInfo {
+        let time = at(created).format(&Rfc3339).unwrap();
+        serde_json::from_value(json!({
+            "created": time, "config": {"name": "PAYMENTS", "retention": "limits",
+            "storage": "file", "discard": "new", "max_consumers": -1, "max_msgs": -1,
+            "max_bytes": -1, "max_age": 0, "max_msgs_per_subject": -1, "num_replicas": 1,
+            "subjects": ["payments.events.>"]},
+            "state": {"messages": last, "bytes": 0, "first_seq": 1, "first_ts": time,
+                      "last_seq": last, "last_ts": time, "consumer_count": 1},
+        }))
+        .unwrap()
+    }
+
+    fn check(consumer: &ConsumerInfo, stream: &StreamInfo, before: Option<(i64, i64)>, lost: bool) {
+        let before = before.map(|(stream, consumer)| Seen {
+            stream: at(stream),
+            consumer: at(consumer),
+        });
+        let why = astray(consumer, stream, before);
+        assert_eq!(why.is_some(), lost, "{why:?}");
+    }
+
+    #[test]
+    fn a_consumer_belongs_to_the_stream_it_was_made_for_and_stands_within_it() {
+        check(&consumer(10, 0, 0), &stream(10, 0), None, false);
+        check(&consumer(10, 7, 5), &stream(10, 7), Some((10, 10)), false);
+        check(&consumer(10, 8, 5), &stream(10, 7), Some((10, 10)), true);
+        check(&consumer(10, 0, 8), &stream(10, 7), None, true);
+        // Clocks of a cluster: a second apart is nothing, an hour is another stream.
+        check(&consumer(10, 0, 0), &stream(11, 7), None, false);
+        check(&consumer(10, 0, 0), &stream(70, 7), None, true);
+        // Made anew under its feet.
+        check(&consumer(10, 3, 3), &stream(9, 7), Some((8, 10)), true);
+        check(&consumer(11, 3, 3), &stream(9, 7), Some((8, 10)), false);
+    }
+}

@@ -1,15 +1,7 @@
-//! One pass over a JSON object: the known fields by their raw text, the others skipped.
-//!
-//! The raw text is kept because a number must be judged as it is written: through a parsed value
-//! `1000.0` and `1e3` would look like integers, and 2^53+1 like 2^53.
-
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+//! The fields of a payment event, by the text that was sent.
 
 use super::{NotUnderstood, Reason};
+use crate::raw_object::RawObject;
 
 /// The fields of a payment event.
 pub(super) const NAMES: [&str; 9] = [
@@ -25,35 +17,30 @@ pub(super) const NAMES: [&str; 9] = [
 ];
 
 /// The known fields, as they are written.
-pub(super) struct Fields<'a> {
-    values: [Option<&'a RawValue>; NAMES.len()],
-    duplicate: Option<&'static str>,
-}
+pub(super) struct Fields<'a>(RawObject<'a>);
 
 impl<'a> Fields<'a> {
     /// Reads an object.
     pub(super) fn read(text: &'a str) -> Result<Self, NotUnderstood> {
-        let fields: Self = serde_json::from_str(text).map_err(|error| {
-            // The only data error this visitor has is "not an object".
+        let object = RawObject::read(text, &NAMES).map_err(|error| {
             if error.is_data() {
                 NotUnderstood::new(Reason::WrongType, "the body must be a JSON object")
             } else {
                 NotUnderstood::new(Reason::InvalidJson, error.to_string())
             }
         })?;
-        match fields.duplicate {
+        match object.repeated.first() {
             Some(name) => Err(NotUnderstood::new(
                 Reason::DuplicateKey,
                 format!("{name}: stands there twice"),
             )),
-            None => Ok(fields),
+            None => Ok(Self(object)),
         }
     }
 
     /// The raw text of a field, if it is there.
     pub(super) fn get(&self, name: &'static str) -> Option<&'a str> {
-        let index = NAMES.iter().position(|known| *known == name)?;
-        self.values[index].map(RawValue::get)
+        self.0.get(name).map(serde_json::value::RawValue::get)
     }
 
     /// The raw text of a field that must be there.
@@ -96,66 +83,4 @@ impl<'a> Fields<'a> {
 
 fn wrong_type(name: &str, wanted: &str) -> NotUnderstood {
     NotUnderstood::new(Reason::WrongType, format!("{name}: must be {wanted}"))
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-struct FieldsVisitor;
-
-impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Fields {
-            values: [None; NAMES.len()],
-            duplicate: None,
-        };
-        while let Some(Key(key)) = map.next_key()? {
-            match NAMES.iter().position(|name| *name == key) {
-                Some(index) => {
-                    let value = map.next_value()?;
-                    if fields.values[index].replace(value).is_some() {
-                        fields.duplicate = Some(NAMES[index]);
-                    }
-                }
-                None => drop(map.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(fields)
-    }
-}
-
-/// A key, unescaped: `"order\u005fid"` is `order_id`.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
 }
