@@ -4,6 +4,7 @@ mod contract;
 mod durability;
 mod outbox;
 mod people;
+mod plans;
 mod prepares;
 mod race;
 mod schema;
