@@ -134,6 +134,66 @@ async fn a_consumer_with_other_settings_is_put_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_cannot_be_altered_is_made_again() {
+    use async_nats::jetstream::consumer::{AckPolicy, ReplayPolicy, push};
+
+    let ours = || pull::Config {
+        durable_name: Some("orderd".to_owned()),
+        ..pull::Config::default()
+    };
+    for number in 0..4 {
+        let (database, payments) = (Database::sqlite(), Payments::new().await);
+        let stream = Config {
+            name: payments.stream.clone(),
+            subjects: vec![format!("{}.>", payments.subject)],
+            ..Config::default()
+        };
+        let stream = payments.context.create_stream(stream).await.unwrap();
+        let made = match number {
+            0 => stream
+                .create_consumer(pull::Config {
+                    ack_policy: AckPolicy::None,
+                    ..ours()
+                })
+                .await
+                .map(drop),
+            1 => stream
+                .create_consumer(pull::Config {
+                    replay_policy: ReplayPolicy::Original,
+                    ..ours()
+                })
+                .await
+                .map(drop),
+            2 => stream
+                .create_consumer(pull::Config {
+                    headers_only: true,
+                    max_waiting: 1,
+                    ..ours()
+                })
+                .await
+                .map(drop),
+            _ => {
+                let push = push::Config {
+                    durable_name: Some("orderd".to_owned()),
+                    deliver_subject: "elsewhere".to_owned(),
+                    ..push::Config::default()
+                };
+                stream.create_consumer(push).await.map(drop)
+            }
+        };
+        made.unwrap();
+        let service = Service::start(&database, &payments).await;
+        service.create("O1").await;
+        payments
+            .publish(event("succeeded", "tx1", "O1", 1000))
+            .await;
+        service.paid("O1").await;
+        payments.drained().await;
+        assert!(service.log().contains("put right"), "{number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_in_memory_refuses_the_start_and_is_left_alone() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);
     let stream = Config {
@@ -175,4 +235,86 @@ async fn a_payment_before_its_order_is_applied_with_its_creation() {
     assert_eq!(service.status("O9").await, None);
     service.create("O9").await;
     assert_eq!(service.status("O9").await, Some(("PAID".to_owned(), 2)));
+}
+
+/// Headers that a server stores and a client can't read: each ends the connection it is delivered
+/// over, the first one for good.
+const UNREADABLE: [&[u8]; 5] = [
+    b"A: b\rc",
+    b"Trace: caf\xe9",
+    b"Bad Name: x",
+    b"no colon",
+    "\u{e4}: 1".as_bytes(),
+];
+
+async fn publish_raw(payments: &Payments, headers: &[u8], body: &str) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let server = payments.server.trim_start_matches("nats://");
+    let mut link = tokio::net::TcpStream::connect(server).await.unwrap();
+    let headers = [b"NATS/1.0\r\n", headers, b"\r\n\r\n"].concat();
+    let total = headers.len() + body.len();
+    let head = format!(
+        "CONNECT {{\"verbose\":false,\"headers\":true}}\r\nHPUB {}.acme {} {total}\r\n",
+        payments.subject,
+        headers.len()
+    );
+    let all = [head.as_bytes(), &headers, body.as_bytes(), b"\r\nPING\r\n"].concat();
+    link.write_all(&all).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.windows(4).any(|four| four == b"PONG") {
+        let mut bytes = [0; 4096];
+        let count = link.read(&mut bytes).await.unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&bytes[..count]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_that_nobody_can_read_hold_up_nothing() {
+    let (database, payments) = (Database::sqlite(), Payments::new().await);
+    Service::start(&database, &payments).await.terminate().await;
+    let mut number = 0;
+    let mut good = async |payments: &Payments| {
+        number += 1;
+        let body = event(
+            "succeeded",
+            &format!("good{number}"),
+            &format!("G{number}"),
+            1000,
+        );
+        payments.publish(body).await;
+    };
+    for (which, headers) in UNREADABLE.iter().enumerate() {
+        good(&payments).await;
+        let body = event(
+            "succeeded",
+            &format!("odd{which}"),
+            &format!("H{which}"),
+            1000,
+        );
+        publish_raw(&payments, headers, &body).await;
+        publish_raw(&payments, headers, "not understood").await;
+        good(&payments).await;
+    }
+    let service = Service::start(&database, &payments).await;
+    payments.drained().await;
+    for order in (1..=10)
+        .map(|n| format!("G{n}"))
+        .chain((0..5).map(|n| format!("H{n}")))
+    {
+        service.create(&order).await;
+        service.paid(&order).await;
+    }
+    let (_, letters) = service.get("/v1/dead-letters").await.unwrap();
+    let letters = letters["items"].as_array().unwrap();
+    assert_eq!(letters.len(), 5);
+    let first = letters
+        .iter()
+        .find(|letter| letter["sequence"] == 3)
+        .unwrap();
+    assert_eq!(first["headers"], serde_json::json!({"A": ["b\rc"]}));
+    assert_eq!(service.get("/readyz").await.unwrap().0, 200);
+    assert_eq!(service.terminate().await.0, Some(0));
+    assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
 }

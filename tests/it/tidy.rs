@@ -96,7 +96,7 @@ fn libraries_stay_in_their_rooms() {
             "/config/",
         ],
     );
-    check("anyhow::", &["/main.rs", "/app/", "/nats/connect.rs"]);
+    check("anyhow::", &["/main.rs", "/app/"]);
 }
 
 #[test]

@@ -31,7 +31,13 @@ impl<'de> RawObject<'de> {
     /// A data error if the text is JSON but no object, another one if it is no JSON.
     pub fn read(text: &'de str, known: &'static [&'static str]) -> Result<Self, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let object = Object { known }.deserialize(&mut json)?;
+        let object = Object { known }.deserialize(&mut json).map_err(|error| {
+            // "No object" is said at the first character; the rest may be no JSON at all.
+            match serde_json::from_str::<IgnoredAny>(text) {
+                Ok(IgnoredAny) => error,
+                Err(no_json) => no_json,
+            }
+        })?;
         json.end()?;
         Ok(object)
     }

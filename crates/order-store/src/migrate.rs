@@ -33,7 +33,13 @@ impl DatabaseUrl {
 }
 
 fn lock(database: &Path, extension: &str) -> Result<FileLock, Error> {
-    let mut path = database.as_os_str().to_owned();
+    // One file may have several names.
+    let database = match database.canonicalize() {
+        Ok(real) => real,
+        // It is created later; until then nobody serves it.
+        Err(_) => database.to_owned(),
+    };
+    let mut path = database.into_os_string();
     path.push(".");
     path.push(extension);
     let path = PathBuf::from(path);

@@ -6,7 +6,7 @@ mod probe;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use order_store::{Store, StoreOptions};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -50,6 +50,9 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let _lock = config.database_url.lock_for_serving()?;
     let store = open_store(&config);
     prepare_database(&store, migrate, &shutdown).await?;
+    if shutdown.is_cancelled() {
+        return Ok(());
+    }
     // The API has a pool of its own: its callers must not starve the way in.
     let api_store = if config.database_url.sqlite_path().is_some() {
         store.clone()
@@ -157,7 +160,7 @@ async fn prepare_database(
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            () = shutdown.cancelled() => bail!("stopped before the database was there"),
+            () = shutdown.cancelled() => return Ok(()),
         }
     }
 }

@@ -146,14 +146,26 @@ fn unknown(name: String, shown: impl Fn(&Setting) -> String) -> Error {
     }
 }
 
-/// Without the password of a URL.
+/// Without the passwords of URLs, also of those that are none.
 fn masked(value: &str) -> String {
-    let hide = |part: &str| match (part.find("://"), part.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme + 3 <= at => {
-            let user = part[scheme + 3..at].split(':').next().unwrap_or_default();
-            format!("{}{user}:***{}", &part[..scheme + 3], &part[at..])
+    let hide = |part: &str| {
+        let start = part.find("//").map_or(0, |slashes| slashes + 2);
+        let part = match part.rfind('@') {
+            Some(at) if at >= start => {
+                let user = part[start..at].split(':').next().unwrap_or_default();
+                format!("{}{user}:***{}", &part[..start], &part[at..])
+            }
+            _ => part.to_owned(),
+        };
+        match part.find("password=") {
+            Some(password) => {
+                let end = part[password..]
+                    .find('&')
+                    .map_or(part.len(), |end| password + end);
+                format!("{}password=***{}", &part[..password], &part[end..])
+            }
+            None => part,
         }
-        _ => part.to_owned(),
     };
     value.split(',').map(hide).collect::<Vec<_>>().join(",")
 }

@@ -120,7 +120,7 @@ impl NatsConfig {
             "nats:// or tls:// URLs, separated by commas",
             |text| {
                 text.split(',')
-                    .map(|server| server.trim().parse().ok())
+                    .map(|server| nats_server(server.trim()))
                     .collect()
             },
         )?;
@@ -160,6 +160,12 @@ impl NatsConfig {
             outbound_prefix,
         })
     }
+}
+
+fn nats_server(text: &str) -> Option<async_nats::ServerAddr> {
+    let server: async_nats::ServerAddr = text.parse().ok()?;
+    let known = matches!(server.scheme(), "nats" | "tls") && !server.host().is_empty();
+    (known && !text.is_empty()).then_some(server)
 }
 
 fn nats_name(text: &str) -> Option<String> {

@@ -67,6 +67,10 @@ fn wrong_values_name_the_setting_and_what_is_allowed() {
     check("DATABASE_URL", "mysql://ann@db/shop", false);
     check("NATS_URL", "nats://a:4222,nats://b:4222", true);
     check("NATS_URL", "nats://a:x", false);
+    check("NATS_URL", "a:4222", true);
+    for nonsense in ["", ",", "nats://", "nats://a,,", "ws://a:4222", "http://a"] {
+        check("NATS_URL", nonsense, false);
+    }
     check("NATS_CERT", "cert.pem", false);
 }
 
@@ -103,6 +107,8 @@ fn a_password_is_never_shown() {
             "{error}"
         );
     }
+    let error = parse(&[("DATABASE_URL", "mysql://h/d?password=s3cret&x=1")]).unwrap_err();
+    assert!(error.to_string().contains("?password=***&x=1"), "{error}");
     let error = parse(&[("NATS_URL", "nats://u:s3cret@h:x,nats://u:s3cret@h")]).unwrap_err();
     assert!(!error.to_string().contains("s3cret"), "{error}");
 }

@@ -3,20 +3,23 @@
 //! A message is acked when its outcome is a committed row, and at no other time. A fault of ours
 //! stops the pulling until it is over; it never makes a dead letter and never burns a delivery.
 
+mod message;
 mod pull;
 mod record;
+mod rescue;
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::PullConsumer;
-use async_nats::jetstream::{AckKind, Message};
+use async_nats::jetstream::AckKind;
 use order_store::{NewDeadLetter, PaymentFact, Store, crash};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::health::Health;
-use crate::nats::Topology;
-use crate::payment_event::{BODY_MAX, NotUnderstood, decode};
+use crate::nats::{Reading, Topology};
+use crate::payment_event::decode;
+use crate::telemetry::chain;
+use message::Incoming;
 
 pub use record::{DEAD_LETTER, describe_metrics};
 
@@ -71,35 +74,43 @@ impl Ingest {
     }
 
     async fn work(self, shutdown: CancellationToken) {
-        let mut consumer: Option<PullConsumer> = None;
+        let mut reading: Option<Reading> = None;
         while !shutdown.is_cancelled() {
-            // Looked up again after every fault: stream or consumer may be gone or new.
-            let ready = match consumer.take() {
+            // Begun again after every fault: connection, stream or consumer may be gone or new.
+            let mut ready = match reading.take() {
                 Some(ready) => ready,
-                None => match self.topology.ensure().await {
+                None => match self.topology.begin_reading().await {
                     Ok(ready) => ready,
                     Err(error) => {
                         self.health.set_broker(false);
-                        let cause = crate::telemetry::chain(&error);
-                        tracing::warn!(error = %cause, "the broker is not ready to be read from");
+                        tracing::warn!(error = %chain(&error), "the broker is not ready to be read from");
                         pause(&shutdown, Duration::from_secs(1)).await;
                         continue;
                     }
                 },
             };
+            let consumer = ready.consumer.clone();
             let pulled = tokio::select! {
                 biased;
-                pulled = pull::pull(&ready, BATCH_MAX) => pulled,
+                pulled = pull::pull(&consumer, BATCH_MAX) => pulled,
+                () = ready.broken() => Err(pull::PullError::Broken),
                 () = shutdown.cancelled() => return,
             };
             match pulled {
                 Ok(messages) => {
-                    self.step(messages, &shutdown).await;
-                    consumer = Some(ready);
+                    self.step(
+                        messages.into_iter().map(Incoming::from).collect(),
+                        &shutdown,
+                    )
+                    .await;
+                    reading = Some(ready);
                 }
                 Err(error) => {
-                    tracing::warn!(error = %error, "pulling failed; the consumer is looked up again");
+                    tracing::warn!(error = %error, "pulling failed; reading begins again");
                     pause(&shutdown, Duration::from_millis(200)).await;
+                    if let Err(error) = self.rescue(&shutdown).await {
+                        tracing::warn!(error = %chain(&error), "what was delivered could not be read");
+                    }
                 }
             }
         }
@@ -107,7 +118,7 @@ impl Ingest {
 
     /// Records a batch of messages, then acks them. On shutdown amid a fault nothing is acked:
     /// the broker will deliver it again.
-    async fn step(&self, messages: Vec<Message>, shutdown: &CancellationToken) {
+    async fn step(&self, messages: Vec<Incoming>, shutdown: &CancellationToken) {
         if messages.is_empty() {
             return;
         }
@@ -118,78 +129,61 @@ impl Ingest {
         };
         let committed_at = clock::now();
         crash::point("ingest:before-acks");
-        ack(&messages).await;
+        self.ack(&messages).await;
         crash::point("ingest:after-acks");
         record::count(&messages, &outcomes, committed_at);
     }
 
-    fn read(&self, message: &Message) -> Item {
-        let subject = message.subject.as_str();
-        let provider = subject
+    fn read(&self, message: &Incoming) -> Item {
+        let provider = message
+            .subject
             .strip_prefix(self.topology.inbound_subject())
             .and_then(|rest| rest.strip_prefix('.'))
             .unwrap_or_default();
-        match decode(provider, &message.payload) {
+        match decode(provider, &message.body) {
             Ok(fact) => Item::Fact(fact),
-            Err(fault) => Item::Letter(letter(message, &fault)),
+            Err(fault) => Item::Letter(message.letter(&fault)),
         }
     }
-}
 
-/// Keeps a message that was not understood, byte for byte.
-pub(crate) fn letter(message: &Message, fault: &NotUnderstood) -> NewDeadLetter {
-    let (stream, sequence) = match message.info() {
-        Ok(info) => (info.stream.to_owned(), info.stream_sequence),
-        // Only a reply subject that no server writes.
-        Err(_) => (String::new(), 0),
-    };
-    let mut headers = serde_json::Map::new();
-    if let Some(found) = &message.headers {
-        for (name, values) in found.iter() {
-            let values: Vec<&str> = values.iter().map(async_nats::HeaderValue::as_str).collect();
-            headers.insert(name.to_string(), values.into());
+    /// Acks are hints: what gets lost is delivered again and is a duplicate.
+    async fn ack(&self, messages: &[Incoming]) {
+        let client = self.topology.client();
+        let all = async {
+            for (number, message) in messages.iter().enumerate() {
+                if number > 0 {
+                    crash::point("ingest:between-acks");
+                }
+                if let Err(error) = client
+                    .publish(message.ack_to.clone(), AckKind::Ack.into())
+                    .await
+                {
+                    tracing::warn!(error = %error, "an ack could not be sent");
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(ACK_TIMEOUT, all).await.is_err() {
+            tracing::warn!(
+                "acks could not be sent in time; their messages will be delivered again"
+            );
         }
     }
-    NewDeadLetter {
-        stream,
-        subject: message.subject.to_string(),
-        sequence,
-        headers: serde_json::Value::Object(headers).to_string(),
-        body: message.payload.iter().copied().take(BODY_MAX).collect(),
-        reason: fault.reason.as_str(),
-        detail: fault.detail.clone(),
-    }
-}
 
-/// Acks are hints: what gets lost is delivered again and is a duplicate.
-async fn ack(messages: &[Message]) {
-    let all = async {
-        for (number, message) in messages.iter().enumerate() {
-            if number > 0 {
-                crash::point("ingest:between-acks");
+    /// Tells the broker that messages in hand are worked on.
+    async fn keep_in_progress(&self, messages: &[Incoming]) {
+        let client = self.topology.client();
+        let all = async {
+            for message in messages {
+                let told = client.publish(message.ack_to.clone(), AckKind::Progress.into());
+                if told.await.is_err() {
+                    return;
+                }
             }
-            if let Err(error) = message.ack().await {
-                tracing::warn!(error = %error, "an ack could not be sent");
-                return;
-            }
-        }
-    };
-    if tokio::time::timeout(ACK_TIMEOUT, all).await.is_err() {
-        tracing::warn!("acks could not be sent in time; their messages will be delivered again");
+        };
+        // What doesn't get through is delivered again and is a duplicate.
+        let _ = tokio::time::timeout(ACK_TIMEOUT, all).await;
     }
-}
-
-/// Tells the broker that messages in hand are worked on.
-async fn keep_in_progress(messages: &[Message]) {
-    let all = async {
-        for message in messages {
-            if message.ack_with(AckKind::Progress).await.is_err() {
-                return;
-            }
-        }
-    };
-    // What doesn't get through is delivered again and is a duplicate.
-    let _ = tokio::time::timeout(ACK_TIMEOUT, all).await;
 }
 
 async fn pause(shutdown: &CancellationToken, pause: Duration) {

@@ -27,6 +27,9 @@ pub(super) enum PullError {
     /// The request could not be sent.
     #[error("the request could not be sent: {0}")]
     Request(#[from] BatchError),
+    /// The connection was lost or ended.
+    #[error("the connection broke")]
+    Broken,
     /// The server answered with an error.
     #[error("{0}")]
     Server(async_nats::Error),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::Message;
 use futures_util::future::BoxFuture;
 use metrics::{counter, histogram};
 use order_fsm::Verdict;
@@ -11,7 +10,8 @@ use rand::RngExt as _;
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ingest, Item, keep_in_progress, letter, pause};
+use super::message::Incoming;
+use super::{Ingest, Item, pause};
 use crate::nats::ACK_WAIT;
 use crate::payment_event::{NotUnderstood, Reason};
 use crate::telemetry::chain;
@@ -32,7 +32,7 @@ impl Ingest {
     pub(super) async fn record(
         &self,
         items: Vec<Item>,
-        messages: &[Message],
+        messages: &[Incoming],
         shutdown: &CancellationToken,
     ) -> Option<Vec<Outcome>> {
         let mut backoff = BACKOFF_MIN;
@@ -59,13 +59,13 @@ impl Ingest {
             }
             let jitter = rand::rng().random_range(0.5..1.0);
             pause(shutdown, backoff.mul_f64(jitter)).await;
-            keep_in_progress(messages).await;
+            self.keep_in_progress(messages).await;
             backoff = (backoff * 2).min(BACKOFF_MAX);
         }
     }
 
     /// One call of the store, with the messages kept in progress while it lasts.
-    async fn attempt(&self, items: &[Item], messages: &[Message]) -> Result<Vec<Outcome>, Error> {
+    async fn attempt(&self, items: &[Item], messages: &[Incoming]) -> Result<Vec<Outcome>, Error> {
         let mut batch = Batch::default();
         for item in items {
             match item {
@@ -77,7 +77,7 @@ impl Ingest {
         let verdicts = loop {
             tokio::select! {
                 done = &mut recording => break done?,
-                () = tokio::time::sleep(ACK_WAIT / 3) => keep_in_progress(messages).await,
+                () = tokio::time::sleep(ACK_WAIT / 3) => self.keep_in_progress(messages).await,
             }
         };
         let mut verdicts = verdicts.into_iter();
@@ -94,7 +94,7 @@ impl Ingest {
     fn record_halves<'a>(
         &'a self,
         mut items: Vec<Item>,
-        messages: &'a [Message],
+        messages: &'a [Incoming],
         error: &Error,
         shutdown: &'a CancellationToken,
     ) -> BoxFuture<'a, Option<Vec<Outcome>>> {
@@ -103,7 +103,7 @@ impl Ingest {
             if let [only] = messages {
                 tracing::error!(error = %cause, "the database refuses a message; it is kept aside");
                 let fault = NotUnderstood::new(Reason::RefusedByDatabase, cause);
-                items = vec![Item::Letter(letter(only, &fault))];
+                items = vec![Item::Letter(only.letter(&fault))];
                 return self.record_letter(items, messages, shutdown).await;
             }
             let right = items.split_off(items.len() / 2);
@@ -119,7 +119,7 @@ impl Ingest {
     async fn record_letter(
         &self,
         items: Vec<Item>,
-        messages: &[Message],
+        messages: &[Incoming],
         shutdown: &CancellationToken,
     ) -> Option<Vec<Outcome>> {
         loop {
@@ -138,16 +138,16 @@ impl Ingest {
 }
 
 /// Counts what was committed.
-pub(super) fn count(messages: &[Message], outcomes: &[Outcome], committed_at: OffsetDateTime) {
+pub(super) fn count(messages: &[Incoming], outcomes: &[Outcome], committed_at: OffsetDateTime) {
     #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
     histogram!("orderd_batch_size").record(messages.len() as f64);
     let delays = histogram!("orderd_commit_delay_seconds");
     for message in messages {
-        if let Ok(info) = message.info() {
-            delays.record((committed_at - info.published).as_seconds_f64().max(0.0));
-            if info.delivered > 1 {
-                counter!("orderd_redeliveries_total").increment(1);
-            }
+        if let Some(published) = message.published {
+            delays.record((committed_at - published).as_seconds_f64().max(0.0));
+        }
+        if message.delivered > 1 {
+            counter!("orderd_redeliveries_total").increment(1);
         }
     }
     for outcome in outcomes {

@@ -4,11 +4,12 @@
 //! another stream of the same name. It then skips new messages in silence. Read again from the
 //! beginning, everything old is a duplicate.
 
-use async_nats::jetstream::consumer::Info as ConsumerInfo;
+use async_nats::jetstream::consumer::{Info as ConsumerInfo, pull};
 use async_nats::jetstream::stream::Info as StreamInfo;
 use metrics::counter;
 use time::{Duration, OffsetDateTime};
 
+use super::consumer::{consumer_config, differences};
 use super::topology::{Topology, TopologyError};
 
 /// The clocks of two servers of a cluster differ by far less.
@@ -52,7 +53,11 @@ pub(super) fn astray(
 }
 
 impl Topology {
-    /// Looks at the consumer and its stream; one that went astray is made again, reading from the
+    fn wanted_consumer(&self) -> pull::Config {
+        consumer_config(&self.config.consumer, self.filter())
+    }
+
+    /// Looks at the consumer and its stream; one that differs is put right, one that went astray is made again, reading from the
     /// beginning. Returns how many messages the consumer has not been given yet.
     pub(super) async fn follow_consumer(&self) -> Result<u64, TopologyError> {
         // In this order: what the consumer has been given by now is in the stream by then.
@@ -71,6 +76,9 @@ impl Topology {
             );
             counter!("orderd_consumer_recreated_total").increment(1);
             self.recreate_consumer().await?;
+        } else if !differences(&consumer.config, &self.wanted_consumer()).is_empty() {
+            let stream = self.ensure_inbound().await?;
+            self.ensure_consumer(&stream).await?;
         }
         Ok(consumer.num_pending)
     }

@@ -1,5 +1,6 @@
 //! Connecting: with TLS and credentials as usual, and without giving up.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
@@ -12,13 +13,39 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts to connect.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// A connection that can't be made, whether the broker is there or not.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The credentials file can't be used.
+    #[error("NATS_CREDS: {} cannot be used", path.display())]
+    Credentials {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The settings can't be used.
+    #[error("NATS cannot be connected to")]
+    Connect(#[source] async_nats::ConnectError),
+}
+
+/// Connects; see [`connect_with`].
+///
+/// # Errors
+/// If a file of credentials or certificates can't be used.
+pub async fn connect(config: &NatsConfig) -> Result<Client, ConnectError> {
+    connect_with(config, |_| ()).await
+}
+
 /// Connects in the background: the client is usable at once, whether the broker is there or not.
 ///
 /// # Errors
 /// If a file of credentials or certificates can't be used.
-pub async fn connect(config: &NatsConfig) -> Result<Client, anyhow::Error> {
-    use anyhow::Context as _;
-
+pub(super) async fn connect_with(
+    config: &NatsConfig,
+    on_event: impl Fn(&Event) + Send + Sync + 'static,
+) -> Result<Client, ConnectError> {
     let mut options = ConnectOptions::new()
         .name("orderd")
         .retry_on_initial_connect()
@@ -29,20 +56,27 @@ pub async fn connect(config: &NatsConfig) -> Result<Client, anyhow::Error> {
             let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
             (Duration::from_millis(50) * 2_u32.pow(exponent)).min(RECONNECT_PAUSE_MAX)
         })
-        .event_callback(|event| async move {
-            match event {
-                Event::Connected => tracing::info!("connected to NATS"),
-                Event::ClientError(_) | Event::ServerError(_) => {
-                    tracing::warn!(event = %event, "NATS reports an error");
+        .event_callback(move |event| {
+            on_event(&event);
+            async move {
+                match event {
+                    Event::Connected => tracing::debug!("connected to NATS"),
+                    Event::ClientError(_) | Event::ServerError(_) => {
+                        tracing::warn!(event = %event, "NATS reports an error");
+                    }
+                    other => tracing::warn!(event = %other, "the connection to NATS changed"),
                 }
-                other => tracing::warn!(event = %other, "the connection to NATS changed"),
             }
         });
     if let Some(path) = &config.creds {
-        options = options
-            .credentials_file(path)
-            .await
-            .with_context(|| format!("NATS_CREDS: {} cannot be used", path.display()))?;
+        options =
+            options
+                .credentials_file(path)
+                .await
+                .map_err(|source| ConnectError::Credentials {
+                    path: path.clone(),
+                    source,
+                })?;
     }
     if let Some(path) = &config.ca {
         options = options.add_root_certificates(path.clone());
@@ -53,5 +87,5 @@ pub async fn connect(config: &NatsConfig) -> Result<Client, anyhow::Error> {
     options
         .connect(&config.servers[..])
         .await
-        .context("NATS cannot be connected to")
+        .map_err(ConnectError::Connect)
 }

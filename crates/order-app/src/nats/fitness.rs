@@ -54,6 +54,13 @@ pub(super) fn verify(found: &StreamConfig, subject: &str) -> Result<(), Topology
         return Err(unfit("subjects", subject.to_owned(), listed));
     }
     let wanted = stream_config(&found.name, subject.to_owned());
+    let limit = |limit: i64| {
+        if limit > 0 {
+            limit.to_string()
+        } else {
+            "none".to_owned()
+        }
+    };
     for (field, found_value, wanted_value) in [
         (
             "discard",
@@ -69,6 +76,28 @@ pub(super) fn verify(found: &StreamConfig, subject: &str) -> Result<(), Topology
             "duplicate_window",
             format!("{:?}", found.duplicate_window),
             format!("{:?}", wanted.duplicate_window),
+        ),
+        ("max_msgs", limit(found.max_messages), limit(-1)),
+        ("max_bytes", limit(found.max_bytes), limit(-1)),
+        (
+            "max_msgs_per_subject",
+            limit(found.max_messages_per_subject),
+            limit(-1),
+        ),
+        (
+            "max_msg_size",
+            limit(found.max_message_size.into()),
+            limit(-1),
+        ),
+        (
+            "no_ack",
+            found.no_ack.to_string(),
+            wanted.no_ack.to_string(),
+        ),
+        (
+            "sealed",
+            found.sealed.to_string(),
+            wanted.sealed.to_string(),
         ),
     ] {
         if found_value != wanted_value {

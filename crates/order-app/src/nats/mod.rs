@@ -2,11 +2,14 @@
 
 mod astray;
 mod connect;
+mod consumer;
 mod fitness;
+mod reading;
 mod reconsume;
 mod topology;
 
-pub use connect::connect;
+pub use connect::{ConnectError, connect};
+pub use reading::{Reading, ReadingError, StoredMessage};
 pub use reconsume::{ReconsumeError, Reconsumed};
 pub(crate) use topology::ACK_WAIT;
 pub use topology::{Topology, TopologyError};

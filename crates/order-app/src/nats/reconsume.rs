@@ -11,7 +11,8 @@ use async_nats::jetstream::stream::{
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::topology::{Topology, TopologyError, consumer_config};
+use super::consumer::consumer_config;
+use super::topology::{Topology, TopologyError};
 use crate::clock;
 
 /// Signs of life are looked for this long. Pulls of a service wait 5 s at most, so that nothing

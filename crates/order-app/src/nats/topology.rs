@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{
-    AckPolicy, DeliverPolicy, Info as ConsumerInfo, PullConsumer, pull,
-};
+use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
 use async_nats::jetstream::context::{
-    ConsumerInfoError, CreateStreamError, GetStreamError, GetStreamErrorKind,
+    ConsumerInfoError, CreateStreamError, GetStreamError, GetStreamErrorKind, RequestError,
 };
 use async_nats::jetstream::stream::{ConsumerError, Info as StreamInfo, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
@@ -18,10 +16,6 @@ use crate::config::NatsConfig;
 
 /// Redelivery after this long without an ack.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(30);
-
-/// How many messages may be in hand, over all instances: far more than they hold in batches, so
-/// that one that died with a batch doesn't stall the others.
-const ACK_PENDING_MAX: i64 = 50_000;
 
 /// The names in the broker.
 #[derive(Debug, Clone)]
@@ -58,6 +52,9 @@ pub enum TopologyError {
     /// The consumer could not be read.
     #[error("consumer {0} could not be read")]
     ReadConsumer(String, #[source] ConsumerInfoError),
+    /// A message could not be read.
+    #[error("message {0} could not be read")]
+    ReadMessage(u64, #[source] RequestError),
 }
 
 impl TopologyError {
@@ -68,7 +65,8 @@ impl TopologyError {
             Self::ReadStream(..)
             | Self::CreateStream(..)
             | Self::Consumer(..)
-            | Self::ReadConsumer(..) => false,
+            | Self::ReadConsumer(..)
+            | Self::ReadMessage(..) => false,
         }
     }
 }
@@ -145,7 +143,11 @@ impl Topology {
         Ok(pending)
     }
 
-    pub(super) async fn consumer_info(&self) -> Result<ConsumerInfo, TopologyError> {
+    /// The state of the consumer.
+    ///
+    /// # Errors
+    /// If it isn't there, or nobody answers.
+    pub async fn consumer_info(&self) -> Result<ConsumerInfo, TopologyError> {
         let (stream, consumer) = (&self.config.inbound_stream, &self.config.consumer);
         let found = self.context.get_stream_no_info(stream).await;
         let found = found.map_err(|error| TopologyError::ReadStream(stream.clone(), error))?;
@@ -210,100 +212,11 @@ impl Topology {
             Err(error) => Err(TopologyError::ReadStream(name.to_owned(), error)),
         }
     }
-
-    async fn ensure_consumer(&self, stream: &Stream) -> Result<PullConsumer, TopologyError> {
-        let name = &self.config.consumer;
-        let wanted = consumer_config(name, self.filter());
-        let fault = |error| TopologyError::Consumer(name.clone(), error);
-        let found: PullConsumer = stream
-            .get_or_create_consumer(name, wanted.clone())
-            .await
-            .map_err(fault)?;
-        let config = &found.cached_info().config;
-        let differs: Vec<String> = [
-            (
-                "ack_policy",
-                format!("{:?}", config.ack_policy),
-                format!("{:?}", wanted.ack_policy),
-            ),
-            (
-                "ack_wait",
-                format!("{:?}", config.ack_wait),
-                format!("{:?}", wanted.ack_wait),
-            ),
-            (
-                "max_deliver",
-                config.max_deliver.to_string(),
-                wanted.max_deliver.to_string(),
-            ),
-            (
-                "backoff",
-                format!("{:?}", config.backoff),
-                format!("{:?}", wanted.backoff),
-            ),
-            (
-                "filter_subject",
-                config.filter_subject.clone(),
-                wanted.filter_subject.clone(),
-            ),
-            (
-                "max_ack_pending",
-                config.max_ack_pending.to_string(),
-                wanted.max_ack_pending.to_string(),
-            ),
-        ]
-        .into_iter()
-        .filter(|(_, found, wanted)| found != wanted)
-        .map(|(field, found, wanted)| format!("{field} is {found}, becomes {wanted}"))
-        .collect();
-        if differs.is_empty() {
-            return Ok(found);
-        }
-        tracing::warn!(
-            consumer.name = %name,
-            differences = %differs.join("; "),
-            "the consumer differs from what is needed and is put right"
-        );
-        // Fields that this service doesn't care about, and where it starts, stay as they are.
-        let put_right = pull::Config {
-            durable_name: Some(name.clone()),
-            ack_policy: wanted.ack_policy,
-            ack_wait: wanted.ack_wait,
-            max_deliver: wanted.max_deliver,
-            backoff: Vec::new(),
-            filter_subject: wanted.filter_subject,
-            max_ack_pending: wanted.max_ack_pending,
-            deliver_policy: config.deliver_policy,
-            replay_policy: config.replay_policy,
-            max_waiting: config.max_waiting,
-            num_replicas: config.num_replicas,
-            memory_storage: config.memory_storage,
-            inactive_threshold: config.inactive_threshold,
-            ..pull::Config::default()
-        };
-        self.context
-            .create_consumer_on_stream(put_right, self.config.inbound_stream.clone())
-            .await
-            .map_err(fault)
-    }
 }
 
 fn is_missing(error: &GetStreamError) -> bool {
     match error.kind() {
         GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
         _ => false,
-    }
-}
-
-pub(super) fn consumer_config(name: &str, filter: String) -> pull::Config {
-    pull::Config {
-        durable_name: Some(name.to_owned()),
-        ack_policy: AckPolicy::Explicit,
-        deliver_policy: DeliverPolicy::All,
-        ack_wait: ACK_WAIT,
-        max_deliver: -1,
-        filter_subject: filter,
-        max_ack_pending: ACK_PENDING_MAX,
-        ..pull::Config::default()
     }
 }

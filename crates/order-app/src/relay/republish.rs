@@ -58,7 +58,9 @@ pub async fn republish(
 ) -> Result<Republishing, order_store::Error> {
     store.end_lease(LEASE).await?;
     let marked = store.republish_since(since).await?;
-    let ending = if marked == Republished::default() {
+    // What waited before is published with what was marked.
+    let waiting = store.outbox_gauges().await?.unpublished;
+    let ending = if waiting == 0 {
         Ending::NothingToDo
     } else if service_holds(store).await? {
         Ending::Service

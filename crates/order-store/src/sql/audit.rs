@@ -203,6 +203,19 @@ pub(crate) const WITH_VERDICT: Sql = Sql::both(
      ORDER BY provider, transaction_id, kind",
 );
 
+/// The verdicts of exceptions there are.
+pub(crate) const EXCEPTION_VERDICTS: Sql =
+    Sql::both("SELECT verdict, count(*) FROM payment_exceptions GROUP BY verdict ORDER BY verdict");
+
+/// The exceptions with a verdict.
+pub(crate) const EXCEPTION_WITH_VERDICT: Sql = Sql::both(
+    "
+    SELECT id, 'exception with verdict ' || verdict
+      FROM payment_exceptions
+     WHERE verdict = $1
+     ORDER BY id",
+);
+
 /// Every statement, by name, for the test that prepares them all.
 #[cfg(test)]
 pub(crate) const ALL: &[(&str, Sql)] = &[
@@ -221,4 +234,6 @@ pub(crate) const ALL: &[(&str, Sql)] = &[
     ("IN_STATUS", IN_STATUS),
     ("VERDICTS", VERDICTS),
     ("WITH_VERDICT", WITH_VERDICT),
+    ("EXCEPTION_VERDICTS", EXCEPTION_VERDICTS),
+    ("EXCEPTION_WITH_VERDICT", EXCEPTION_WITH_VERDICT),
 ];

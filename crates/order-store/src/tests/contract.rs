@@ -359,11 +359,13 @@ on_both! {
                           paid_transaction_id = NULL WHERE order_id = 'A3'").await;
         db.tamper("DELETE FROM payment_exceptions WHERE order_id = 'A4'").await;
         db.tamper("UPDATE payments SET verdict = 'WAITING_FOR_ORDER' WHERE transaction_id = 'a5'").await;
+        db.tamper("UPDATE payment_exceptions SET verdict = 'BOGUS', id = 'bogus' WHERE order_id = 'A5'").await;
+        db.store.gauges().await.unwrap();
         let found = db.at(NOW + Duration::minutes(2)).audit().await.unwrap();
         let found: Vec<String> = found.iter().map(|f| format!("{} {}", f.invariant, f.id)).collect();
         assert_eq!(found, [
             "A1 A1", "A1 A3", "A2 A2", "A2 A3", "A2 A3", "A3 acme/a3/succeeded",
-            "A4 acme/a2/succeeded", "A4 acme/a4/succeeded", "A5 acme/a5/succeeded",
+            "A4 acme/a2/succeeded", "A4 acme/a4/succeeded", "A5 acme/a5/succeeded", "A6 bogus",
         ]);
     }
 }

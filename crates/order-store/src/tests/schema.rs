@@ -119,6 +119,16 @@ async fn a_sqlite_file_is_served_by_one_process() {
         db.url.lock_for_serving(),
         Err(Error::FileInUse { .. })
     ));
+    let path = db.url.sqlite_path().unwrap();
+    let other_name = path.with_extension("link");
+    std::os::unix::fs::symlink(path, &other_name).unwrap();
+    let other: DatabaseUrl = format!("sqlite://{}", other_name.display())
+        .parse()
+        .unwrap();
+    assert!(matches!(
+        other.lock_for_serving(),
+        Err(Error::FileInUse { .. })
+    ));
     drop(held);
     assert!(db.url.lock_for_serving().unwrap().is_some());
 }
