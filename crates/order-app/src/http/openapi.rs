@@ -47,7 +47,34 @@ pub fn openapi() -> OpenApi {
             }
         }
     }
+    for item in openapi.paths.paths.values_mut() {
+        if let Some(body) = item
+            .post
+            .as_mut()
+            .and_then(|post| post.request_body.as_mut())
+        {
+            for content in body.content.values_mut() {
+                content.schema = content.schema.take().map(without_null);
+            }
+        }
+    }
     openapi
+}
+
+/// A body that may be left out is absent then: null is no body of a command.
+fn without_null(schema: RefOr<Schema>) -> RefOr<Schema> {
+    match schema {
+        RefOr::T(Schema::OneOf(one_of)) => {
+            let reference = one_of
+                .items
+                .iter()
+                .find(|item| matches!(item, RefOr::Ref(_)));
+            reference
+                .cloned()
+                .unwrap_or(RefOr::T(Schema::OneOf(one_of)))
+        }
+        other => other,
+    }
 }
 
 /// The document as it is committed and served.

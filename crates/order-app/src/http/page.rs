@@ -88,7 +88,9 @@ impl IntoParams for PageQuery {
             query::documented("limit", limit, "How many items a page has at most."),
             query::documented(
                 "cursor",
-                String::schema(),
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .min_length(Some(1)),
                 "The `next_cursor` of the page before.",
             ),
         ]
