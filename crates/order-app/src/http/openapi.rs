@@ -48,12 +48,13 @@ pub fn openapi() -> OpenApi {
         }
     }
     for item in openapi.paths.paths.values_mut() {
-        if let Some(body) = item
+        let body = item
             .post
             .as_mut()
-            .and_then(|post| post.request_body.as_mut())
-        {
-            for content in body.content.values_mut() {
+            .and_then(|post| post.request_body.as_mut());
+        let Some(RefOr::T(body)) = body else { continue };
+        for content in body.content.values_mut() {
+            if let RefOr::T(content) = content {
                 content.schema = content.schema.take().map(without_null);
             }
         }
