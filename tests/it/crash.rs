@@ -18,6 +18,7 @@ const POINTS: &[&str] = &[
     "recording:judged",
     "recording:before-commit",
     "recording:after-commit",
+    "recording:before-settling",
     "settling:before-commit",
     "settling:after-commit",
     "ingest:before-acks",

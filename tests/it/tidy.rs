@@ -178,3 +178,23 @@ fn the_readme_lists_every_setting_with_its_default() {
 fn the_documents_show_the_state_machine_as_it_is() {
     assert!(read("ARCHITECTURE.md").contains(order_fsm::diagram().trim()));
 }
+
+#[test]
+fn every_crash_point_is_gone_through() {
+    let tests: String = sources("tests").into_iter().map(|(_, text)| text).collect();
+    let mut points = 0;
+    for folder in ["crates/order-app/src", "crates/order-store/src"] {
+        for (path, text) in sources(folder) {
+            for part in text.split("crash::point(\"").skip(1) {
+                let (name, _) = part.split_once('"').unwrap();
+                points += 1;
+                assert!(
+                    tests.contains(&format!("\"{name}\"")),
+                    "{}: {name}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(points > 8, "{points}");
+}

@@ -220,9 +220,17 @@ async fn a_crash_anywhere_in_the_relay_leaves_nothing_untold() {
         "marking:after-commit",
     ];
     // Each waits for the lease of a dead process, so they wait together.
-    let runs = points.map(|point| async move {
+    let runs = points
+        .iter()
+        .flat_map(|point| [(*point, true), (*point, false)]);
+    let runs = runs.map(|(point, postgres)| async move {
         let server = Nats::start().unwrap();
-        let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
+        let payments = Payments::on(server.url()).await;
+        let database = if postgres {
+            Database::postgres().await
+        } else {
+            Database::sqlite()
+        };
         let beside = Beside::migrated(&database).await;
         for number in 0..20 {
             beside.create(&format!("O{number}")).await;
