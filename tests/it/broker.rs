@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::stream::{Config, StorageType};
 
 use crate::support::{Database, Payments, Service, audit, configure, event, eventually, orderd};
@@ -191,6 +191,34 @@ async fn a_consumer_that_cannot_be_altered_is_made_again() {
         payments.drained().await;
         assert!(service.log().contains("put right"), "{number}");
     }
+}
+
+/// It stands ahead of its stream and would skip every message up to there in silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_ahead_of_its_stream_is_noticed_and_made_again() {
+    let (database, payments) = (Database::sqlite(), Payments::new().await);
+    let stream = Config {
+        name: payments.stream.clone(),
+        subjects: vec![format!("{}.>", payments.subject)],
+        ..Config::default()
+    };
+    let stream = payments.context.create_stream(stream).await.unwrap();
+    let ahead = pull::Config {
+        durable_name: Some("orderd".to_owned()),
+        deliver_policy: DeliverPolicy::ByStartSequence {
+            start_sequence: 1000,
+        },
+        ..pull::Config::default()
+    };
+    stream.create_consumer(ahead).await.unwrap();
+    let service = Service::start(&database, &payments).await;
+    service.create("O1").await;
+    payments
+        .publish(event("succeeded", "tx1", "O1", 1000))
+        .await;
+    service.paid("O1").await;
+    assert!(service.log().contains("went astray"));
+    assert!(service.counter("orderd_consumer_recreated_total", "").await > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

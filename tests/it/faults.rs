@@ -281,7 +281,7 @@ async fn a_database_that_swallows_everything_is_noticed_and_its_connections_are_
 }
 
 /// As if the broker had come back from a copy that lacks the last messages.
-async fn a_consumer_ahead_of_its_stream_reads_from_the_beginning(mut server: Nats) {
+async fn a_stream_that_lost_its_messages_is_read_on(mut server: Nats) {
     let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
     let service = Service::start(&database, &payments).await;
     for number in 0..5 {
@@ -315,14 +315,14 @@ async fn a_consumer_ahead_of_its_stream_reads_from_the_beginning(mut server: Nat
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_consumer_ahead_of_its_stream_is_noticed_and_reads_from_the_beginning() {
-    a_consumer_ahead_of_its_stream_reads_from_the_beginning(Nats::start().unwrap()).await;
+async fn a_stream_that_lost_its_messages_is_read_from_its_new_beginning() {
+    a_stream_that_lost_its_messages_is_read_on(Nats::start().unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn so_does_one_of_an_old_nats_server() {
     let server = Nats::start_with(&Nats::old_program().unwrap()).unwrap();
-    a_consumer_ahead_of_its_stream_reads_from_the_beginning(server).await;
+    a_stream_that_lost_its_messages_is_read_on(server).await;
 }
 
 /// The folder of a stream in a server's store.
