@@ -30,7 +30,7 @@ pub enum ConnectError {
     Connect(#[source] async_nats::ConnectError),
 }
 
-/// Connects; see [`connect_with`].
+/// Connects in the background: the client is usable at once, whether the broker is there or not.
 ///
 /// # Errors
 /// If a file of credentials or certificates can't be used.
@@ -38,7 +38,7 @@ pub async fn connect(config: &NatsConfig) -> Result<Client, ConnectError> {
     connect_with(config, |_| ()).await
 }
 
-/// Connects in the background: the client is usable at once, whether the broker is there or not.
+/// Connects like [`connect`], and tells of every event of the connection.
 ///
 /// # Errors
 /// If a file of credentials or certificates can't be used.
