@@ -237,6 +237,11 @@ impl Verdict {
         }
     }
 
+    /// Whether an exception can have this verdict: at once, or after waiting too long.
+    pub const fn can_be_exception(self) -> bool {
+        matches!(self, Self::WaitingForOrder) || self.opens_exception(&PaymentKind::Succeeded)
+    }
+
     /// Whether a success met an existing order and was turned away: a refusal in its history.
     pub const fn is_refusal(self) -> bool {
         match self {

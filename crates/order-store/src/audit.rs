@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use order_fsm::{Decision, OrderEvent, OrderStatus, PaymentKind, Verdict, decide};
+use order_fsm::{Decision, OrderEvent, OrderStatus, Verdict, decide};
 use time::Duration;
 
 use crate::conn::{Sql, Tx, fetch_all};
@@ -86,7 +86,7 @@ async fn audit(tx: &mut Tx) -> Result<Vec<Finding>, Error> {
     let known = |text: &str| text.parse::<Verdict>().is_ok_and(Verdict::is_recorded);
     unknown_names(tx, &mut findings, sql::VERDICTS, sql::WITH_VERDICT, known).await?;
 
-    let known = |text: &str| text.parse().is_ok_and(can_be_open);
+    let known = |text: &str| text.parse().is_ok_and(Verdict::can_be_exception);
     let (groups, members) = (sql::EXCEPTION_VERDICTS, sql::EXCEPTION_WITH_VERDICT);
     unknown_names(tx, &mut findings, groups, members, known).await?;
 
@@ -113,11 +113,6 @@ async fn illegal_steps(tx: &mut Tx, findings: &mut Vec<Finding>) -> Result<(), E
         }
     }
     Ok(())
-}
-
-/// Whether an exception can have this verdict.
-fn can_be_open(verdict: Verdict) -> bool {
-    verdict == Verdict::WaitingForOrder || verdict.opens_exception(&PaymentKind::Succeeded)
 }
 
 fn is_legal(first: bool, from: &str, event: &str, to: &str) -> bool {

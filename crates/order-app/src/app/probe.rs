@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use metrics::gauge;
-use order_fsm::{PaymentKind, Verdict};
+use order_fsm::Verdict;
 use order_store::{OutboxGauges, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ async fn probe_database(store: &Store) -> bool {
         Ok(Ok((gauges, outbox))) => {
             for verdict in Verdict::ALL
                 .into_iter()
-                .filter(|verdict| can_be_open(*verdict))
+                .filter(|verdict| verdict.can_be_exception())
             {
                 let open = gauges.exceptions_open.iter().find(|(of, _)| *of == verdict);
                 set_gauge_of(verdict, open.map_or(0, |(_, count)| *count));
@@ -66,12 +66,6 @@ async fn probe_database(store: &Store) -> bool {
         }
         Err(_) => false,
     }
-}
-
-/// Whether an exception can have this verdict: the kinds of payments that open most of them, and
-/// the one that opens with time.
-fn can_be_open(verdict: Verdict) -> bool {
-    verdict == Verdict::WaitingForOrder || verdict.opens_exception(&PaymentKind::Succeeded)
 }
 
 async fn probe_broker(topology: &Topology) -> bool {
