@@ -31,18 +31,21 @@ mod tests;
 mod values;
 mod wire;
 mod wire_ops;
+mod wire_runs;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
 use metrics_exporter_prometheus::PrometheusHandle;
-use order_store::Store;
+use order_store::{Run, Store};
+use tokio::sync::mpsc;
 
 pub use openapi::{openapi, openapi_json};
 pub use serve::serve;
 
 use crate::health::Health;
+use crate::payment_service::PaymentService;
 
 /// What the operations need. Cheap to clone.
 #[derive(Clone)]
@@ -51,6 +54,17 @@ pub struct HttpState {
     health: Health,
     metrics: PrometheusHandle,
     inbound: InboundSubject,
+    reconciliation: Reconciliation,
+}
+
+/// What HTTP needs of the reconciliation: who is asked before an order is cancelled, and where runs
+/// go that a caller began.
+#[derive(Debug, Clone)]
+pub struct Reconciliation {
+    /// Who is asked, if there is anybody.
+    pub service: Option<PaymentService>,
+    /// To whoever carries runs out.
+    pub runs: mpsc::Sender<Run>,
 }
 
 /// The inbound subject without the provider: dead letters are replayed as if from there.
@@ -64,13 +78,21 @@ impl HttpState {
         health: Health,
         metrics: PrometheusHandle,
         inbound_subject: &str,
+        reconciliation: Reconciliation,
     ) -> Self {
         Self {
             store,
             health,
             metrics,
             inbound: InboundSubject(inbound_subject.into()),
+            reconciliation,
         }
+    }
+}
+
+impl FromRef<HttpState> for Reconciliation {
+    fn from_ref(state: &HttpState) -> Self {
+        state.reconciliation.clone()
     }
 }
 

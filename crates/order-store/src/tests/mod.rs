@@ -7,6 +7,7 @@ mod people;
 mod plans;
 mod prepares;
 mod race;
+mod reconcile;
 mod schema;
 
 use std::path::PathBuf;
