@@ -1,7 +1,8 @@
 //! Throws the real world at a running service and says, from outside, whether each payment counted once.
 //!
 //! It knows the contract (names, wire formats, verdicts, endpoints) and nothing of the service's code, so that a mistake
-//! in the service can't repeat itself here. What it isn't: a benchmark, a mock, or an auditor of the database.
+//! in the service can't repeat itself here. What it isn't: a benchmark, or an auditor of the database. The one thing it plays
+//! itself is the payment service ([`payment_service`]), which the service asks and nobody else has.
 //!
 //! The way through: [`Plan::generate`] makes, from a seed, orders, messages and a [`Ledger`] of what must come out; the
 //! [`Session`] throws the plan ([`Session::throw`]), waits until nothing is left unacked ([`Session::settle`]) and compares
@@ -18,6 +19,7 @@ mod ledger;
 mod metrics;
 mod ops;
 mod options;
+pub mod payment_service;
 mod plan;
 mod progress;
 mod report;

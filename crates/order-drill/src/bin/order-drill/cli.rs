@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use order_drill::{Anomalies, Names, PlanOptions, RunOptions};
 use time::OffsetDateTime;
 
+use crate::serve::ServeArgs;
+
 /// Throws payments at a running service and says, from outside, whether each counted once.
 ///
 /// Exit codes: 0 no difference, 1 could not be carried out, 2 wrong usage, 3 differences found.
@@ -13,7 +15,7 @@ use time::OffsetDateTime;
 #[command(name = "order-drill", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -26,6 +28,8 @@ pub(crate) enum Command {
     Verify(Everything),
     /// Say what would be thrown and what must come out
     Plan(Everything),
+    /// Be a payment service that answers by a script, until SIGINT or SIGTERM
+    PaymentService(ServeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -165,26 +169,14 @@ struct RunArgs {
     outbound_prefix: String,
 }
 
-impl Cli {
-    pub(crate) fn command(&self) -> &Command {
-        &self.command
-    }
-
+impl Everything {
     pub(crate) fn json(&self) -> bool {
-        self.everything().json
-    }
-
-    fn everything(&self) -> &Everything {
-        match &self.command {
-            Command::Run(all) | Command::Throw(all) | Command::Verify(all) | Command::Plan(all) => {
-                all
-            }
-        }
+        self.json
     }
 
     pub(crate) fn plan_options(&self) -> PlanOptions {
-        let PlanArgs { anomalies, .. } = &self.everything().plan;
-        let args = &self.everything().plan;
+        let args = &self.plan;
+        let anomalies = &args.anomalies;
         // 32 bits are enough to tell runs apart, and can be read out.
         let seed = args
             .seed
@@ -218,7 +210,7 @@ impl Cli {
     }
 
     pub(crate) fn run_options(&self) -> RunOptions {
-        let args = &self.everything().run;
+        let args = &self.run;
         RunOptions {
             http: args.http.clone(),
             nats: args.nats.clone(),
@@ -258,7 +250,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use order_drill::Plan;
 
-    use super::Cli;
+    use super::{Cli, Command};
 
     #[test]
     fn the_command_line_is_well_formed() {
@@ -269,6 +261,9 @@ mod tests {
     fn the_default_prefix_fits_the_largest_seed() {
         let seed = u64::MAX.to_string();
         let cli = Cli::parse_from(["order-drill", "plan", "--orders", "1", "--seed", &seed]);
-        assert!(Plan::generate(&cli.plan_options()).is_ok());
+        let Command::Plan(all) = cli.command else {
+            unreachable!("it was asked for a plan");
+        };
+        assert!(Plan::generate(&all.plan_options()).is_ok());
     }
 }
