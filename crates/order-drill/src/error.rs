@@ -66,6 +66,9 @@ pub enum Error {
         /// What is left to do, as last seen.
         state: String,
     },
+    /// The drill can't be the payment service.
+    #[error("cannot be the payment service")]
+    PaymentService(#[source] crate::payment_service::Error),
     /// The outbound stream can't be read.
     #[error("cannot read the stream {stream}")]
     Outbound {

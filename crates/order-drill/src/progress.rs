@@ -12,6 +12,8 @@ pub enum Phase {
     Throwing,
     /// Waiting for the consumer to become idle.
     Settling,
+    /// Waiting until what was lost is healed.
+    Healing,
     /// Asking about every order.
     Comparing,
     /// Looking again at what differed.
@@ -23,10 +25,11 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Reaching,
         Self::Throwing,
         Self::Settling,
+        Self::Healing,
         Self::Comparing,
         Self::LookingAgain,
         Self::ReadingOps,
@@ -39,6 +42,7 @@ impl Phase {
             Self::Reaching => "reaching service and broker",
             Self::Throwing => "throwing",
             Self::Settling => "settling",
+            Self::Healing => "waiting until what was lost is healed",
             Self::Comparing => "comparing",
             Self::LookingAgain => "looking again at what differed",
             Self::ReadingOps => "reading exceptions and dead letters",

@@ -6,12 +6,16 @@ use tokio::time::{Instant, timeout};
 
 use crate::api::Api;
 use crate::compare::compare;
-use crate::counters::{CounterRun, compare_counters};
+use crate::counters::{CounterRun, compare_counters, compare_healed};
 use crate::events::{self, Follow};
+use crate::heal;
+use crate::payment_service::{Asked, Mock, Truth};
 use crate::progress::{Phase, Progress};
 use crate::report::{Readings, Report};
 use crate::throw::{self, Thrown};
-use crate::{Backlog, Broker, Comparison, Error, Metrics, Plan, RunOptions, Verdict, ops};
+use crate::{
+    Backlog, Broker, Comparison, Error, Metrics, PaymentService, Plan, RunOptions, Verdict, ops,
+};
 
 /// Whoever doesn't answer by then isn't there; later absences are waited for until the deadline.
 const REACH_WITHIN: Duration = Duration::from_secs(30);
@@ -24,6 +28,7 @@ pub struct Session<'a> {
     progress: &'a Progress,
     api: Api,
     broker: Broker,
+    payment_service: Option<(Mock, Truth)>,
 }
 
 /// Throws the plan, waits until all is consumed, and compares; within the options' deadline.
@@ -34,6 +39,7 @@ pub async fn run(options: &RunOptions, plan: &Plan, progress: &Progress) -> Resu
         let before = session.read_counters().await?;
         let thrown = session.throw().await?;
         session.settle().await?;
+        session.heal().await;
         session.verify(Some(&thrown), before).await
     });
     let mut report = within(options, progress, all).await?;
@@ -60,7 +66,9 @@ pub async fn verify(
     let begun = Instant::now();
     let all = Box::pin(async {
         let session = Session::open(options, plan, progress).await?;
+        session.everything_happens();
         session.settle().await?;
+        session.heal().await;
         session.verify(None, None).await
     });
     let mut report = within(options, progress, all).await?;
@@ -81,6 +89,24 @@ async fn within<T>(
     })
 }
 
+/// Plays the payment service, if the options want it.
+async fn payment_service(
+    options: &RunOptions,
+    plan: &Plan,
+) -> Result<Option<(Mock, Truth)>, Error> {
+    let Some(way) = &options.payment_service else {
+        return Ok(None);
+    };
+    let truth = Truth::of(plan);
+    let mut mock = Mock::new(truth.script());
+    match way {
+        PaymentService::Nats { subject } => mock.serve_nats(&options.nats, subject).await,
+        PaymentService::Http { address } => mock.serve_http(*address).await.map(|_| ()),
+    }
+    .map_err(Error::PaymentService)?;
+    Ok(Some((mock, truth)))
+}
+
 impl<'a> Session<'a> {
     /// Connects to service and broker.
     pub async fn open(
@@ -99,6 +125,7 @@ impl<'a> Session<'a> {
             progress,
             api,
             broker,
+            payment_service: payment_service(options, plan).await?,
         })
     }
 
@@ -125,6 +152,7 @@ impl<'a> Session<'a> {
             self.options,
             &self.api,
             &self.broker,
+            self.payment_service.as_ref().map(|(_, truth)| truth),
             self.progress,
         )
         .await
@@ -139,6 +167,23 @@ impl<'a> Session<'a> {
             .await
     }
 
+    /// Waits until a reconciliation has found what was lost, within its time.
+    pub async fn heal(&self) {
+        heal::wait(self.plan, self.options, &self.api, self.progress).await;
+    }
+
+    /// Whatever the plan holds was thrown before.
+    fn everything_happens(&self) {
+        if let Some((_, truth)) = &self.payment_service {
+            truth.everything_happens();
+        }
+    }
+
+    /// How the service asked the payment service, if that is us.
+    fn asked(&self) -> Option<Asked> {
+        self.payment_service.as_ref().map(|(mock, _)| mock.asked())
+    }
+
     /// Compares what the service says with the ledger.
     pub async fn verify(
         &self,
@@ -151,11 +196,11 @@ impl<'a> Session<'a> {
             progress,
             api,
             broker,
+            ..
         } = self;
         let mut comparison = compare(plan, options, api, progress).await;
-        comparison
-            .expected
-            .add(Verdict::DeadLetter, plan.letters.len() as u64);
+        let letters = plan.letters.len() as u64;
+        comparison.counted.add(Verdict::DeadLetter, letters);
         if let Some(thrown) = thrown {
             comparison.differences.absorb(thrown.differences.clone());
         }
@@ -165,9 +210,19 @@ impl<'a> Session<'a> {
                 published: thrown.published,
                 uncertain: thrown.uncertain,
             };
-            let differences = compare_counters(before, after, &comparison.expected, run);
+            let differences = compare_counters(before, after, &comparison.counted, run);
             comparison.differences.extend(differences);
+            let healed = comparison
+                .healed
+                .iter()
+                .filter(|healed| healed.verdict == Verdict::Applied);
+            let difference = compare_healed(before, after, healed.count() as u64);
+            comparison.differences.extend(difference);
         }
+        let asked = self.asked();
+        comparison
+            .differences
+            .extend(asked.as_ref().and_then(Asked::difference));
         let letters = if options.ops {
             self.read_ops(thrown, &mut comparison).await
         } else {
@@ -183,6 +238,7 @@ impl<'a> Session<'a> {
             comparison.differences.absorb(differences);
         }
         let mut report = Report::new(plan, thrown, comparison, readings.as_ref());
+        report.questions = asked.map(|asked| asked.questions);
         report.found_letters(letters);
         let left = broker.backlog(&options.names).await;
         report.unacked = left.map_or(0, |left| left.pending + left.unacked);
@@ -209,6 +265,13 @@ impl<'a> Session<'a> {
         match ops::exceptions(plan, api, &comparison.exceptions).await {
             Ok(differences) => comparison.differences.extend(differences),
             Err(fault) => comparison.differences.push(fault),
+        }
+        // A killed instance takes what it was about to tell with it.
+        if options.counters && !comparison.healed.is_empty() {
+            match ops::runs(plan, api, &comparison.healed).await {
+                Ok(differences) => comparison.differences.extend(differences),
+                Err(fault) => comparison.differences.push(fault),
+            }
         }
         // Who threw the plan earlier doesn't know any more how many copies were stored.
         let uncertain = thrown.map_or(u64::from(u32::MAX), |thrown| thrown.uncertain);

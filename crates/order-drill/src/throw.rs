@@ -4,8 +4,9 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use crate::api::Api;
+use crate::payment_service::Truth;
 use crate::progress::{Phase, Progress};
-use crate::{Broker, Difference, Differences, Error, Plan, RunOptions, Step};
+use crate::{Broker, Difference, Differences, Error, Message, Plan, RunOptions, Step};
 
 /// What was thrown.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,7 @@ pub(crate) async fn throw(
     options: &RunOptions,
     api: &Api,
     broker: &Broker,
+    truth: Option<&Truth>,
     progress: &Progress,
 ) -> Result<Thrown, Error> {
     progress.enter(Phase::Throwing, plan.steps.len() as u64);
@@ -35,6 +37,7 @@ pub(crate) async fn throw(
         plan,
         api,
         broker,
+        truth,
         subject: &options.names.inbound_subject,
     };
     let mut thrown = Thrown::default();
@@ -75,6 +78,7 @@ struct Hand<'a> {
     plan: &'a Plan,
     api: &'a Api,
     broker: &'a Broker,
+    truth: Option<&'a Truth>,
     subject: &'a str,
 }
 
@@ -89,6 +93,9 @@ impl Hand<'_> {
 
     async fn publish(self, message: u32) -> Result<Done, Error> {
         let message = self.plan.message(message);
+        if let (Message::Payment { fact, .. }, Some(truth)) = (message, self.truth) {
+            truth.happens(*fact);
+        }
         let subject = format!("{}.{}", self.subject, self.plan.subject_provider(message));
         let uncertain = self
             .broker
@@ -116,10 +123,13 @@ impl Hand<'_> {
 
     async fn cancel(self, order: u32) -> Done {
         let path = format!("/v1/orders/{}/cancel", self.plan.order_id(order));
-        match self
+        let refused = self
             .command(&path, r#"{"reason":"order-drill"}"#, &[200, 409])
-            .await
-        {
+            .await;
+        if let Some(truth) = self.truth {
+            truth.cancelled(order);
+        }
+        match refused {
             None => Done::Cancelled,
             Some(difference) => Done::Refused(difference),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ORDERS_MAX;
+use crate::Difference;
 
 /// What is kept of single questions and orders; counts go on beyond it.
 const KEPT_MAX: usize = 200_000;
@@ -47,6 +48,33 @@ impl Asked {
     /// The largest question.
     pub fn largest(&self) -> usize {
         self.sizes.iter().copied().max().unwrap_or(0)
+    }
+
+    /// What was wrong with the questions, if anything was.
+    pub fn difference(&self) -> Option<Difference> {
+        let Self {
+            wrong,
+            first_wrong,
+            too_early,
+            ..
+        } = self;
+        let differ = |expected: &str, found: String| {
+            Some(Difference::new(
+                "questions to the payment service",
+                expected,
+                found,
+            ))
+        };
+        match first_wrong {
+            Some(first) => differ(
+                "as in the contract",
+                format!("{wrong} others, the first: {first}"),
+            ),
+            None if !too_early.is_empty() => {
+                differ("none before a time named", format!("{}", too_early.len()))
+            }
+            None => None,
+        }
     }
 
     pub(super) fn add_orders(&mut self, ids: &[String]) {

@@ -1,10 +1,11 @@
-//! A plan's payments as the payment service knows them: told from the moment they happen, and the lost ones all along.
+//! A plan's payments as the payment service knows them: told from the moment they happen, and the lost ones all along, unless
+//! they have to wait for a cancelling.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Answer, Payment, Script};
-use crate::{Kind, Plan};
+use crate::{Case, Kind, Plan, Scenario};
 
 /// What has happened of a plan so far. Clones share it.
 #[derive(Debug, Clone)]
@@ -26,11 +27,12 @@ impl Truth {
         for (number, case) in (0u32..).zip(&plan.ledger.cases) {
             cases.extend(case.orders.clone().map(|_| number));
         }
-        let happened = plan
-            .facts
-            .iter()
-            .map(|fact| AtomicBool::new(fact.copies == 0))
-            .collect();
+        let mut happened = Vec::with_capacity(plan.facts.len());
+        for case in &plan.ledger.cases {
+            let waits = case.scenario == Scenario::LostAfterCancel;
+            let at_once = |fact| AtomicBool::new(plan.fact(fact).copies == 0 && !waits);
+            happened.extend(case.facts.clone().map(at_once));
+        }
         Self(Arc::new(Known {
             plan: plan.clone(),
             cases,
@@ -38,13 +40,27 @@ impl Truth {
         }))
     }
 
+    /// The order was asked to be cancelled: what waited for that happens now.
+    pub fn cancelled(&self, order: u32) {
+        let case = self.0.case_of(order);
+        let lost = case.facts.clone();
+        for fact in lost.filter(|&fact| self.0.plan.fact(fact).copies == 0) {
+            self.happens(fact);
+        }
+    }
+
     /// Everything has happened.
     pub fn all_of(plan: &Plan) -> Self {
         let truth = Self::of(plan);
-        (0u32..)
-            .zip(&plan.facts)
-            .for_each(|(fact, _)| truth.happens(fact));
+        truth.everything_happens();
         truth
+    }
+
+    /// Whatever the plan holds happens now.
+    pub fn everything_happens(&self) {
+        for happened in &self.0.happened {
+            happened.store(true, Ordering::Release);
+        }
     }
 
     /// This fact happens now.
@@ -60,12 +76,16 @@ impl Truth {
 }
 
 impl Known {
+    fn case_of(&self, order: u32) -> &Case {
+        &self.plan.ledger.cases[self.cases[order as usize] as usize]
+    }
+
     /// Money that came is `paid`, money that went back is told besides; whoever paid nothing may pay yet.
     fn answer(&self, order_id: &str) -> Answer {
         let Some(order) = self.plan.order_number(order_id) else {
             return Answer::unknown();
         };
-        let case = &self.plan.ledger.cases[self.cases[order as usize] as usize];
+        let case = self.case_of(order);
         let mut answer = Answer::absent();
         for number in case.facts.clone() {
             let fact = self.plan.fact(number);

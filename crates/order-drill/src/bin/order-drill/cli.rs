@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use order_drill::{Anomalies, Names, PlanOptions, RunOptions};
+use order_drill::{Anomalies, Names, PaymentService, PlanOptions, RunOptions};
 use time::OffsetDateTime;
 
 use crate::serve::ServeArgs;
@@ -76,6 +76,9 @@ struct PlanArgs {
     /// Demand that a reconciliation has healed the lost ones
     #[arg(long)]
     expect_healed: bool,
+    /// How many of each anomaly whose one message is lost; needs --expect-healed
+    #[arg(long, default_value_t = 0)]
+    lost_anomalies: u32,
     /// Steps that are shuffled with one another
     #[arg(long, default_value_t = 5_000)]
     window: u32,
@@ -157,6 +160,12 @@ struct RunArgs {
     /// Compare the outbound stream
     #[arg(long)]
     events: bool,
+    /// Be the payment service that the service asks, on this subject or address, and answer by what has happened
+    #[arg(long, value_name = "nats:SUBJECT|http://ADDR")]
+    payment_service: Option<PaymentService>,
+    /// How long a reconciliation may take to heal what was lost, after all else is consumed
+    #[arg(long, default_value = "2m", value_parser = humantime::parse_duration)]
+    heal: Duration,
     #[arg(long, default_value = "PAYMENTS")]
     inbound_stream: String,
     #[arg(long, default_value = "payments.events")]
@@ -193,6 +202,7 @@ impl Everything {
             early: args.early,
             lose: args.lose,
             expect_healed: args.expect_healed,
+            lost_anomalies: args.lost_anomalies,
             window: args.window,
             anomalies: Anomalies {
                 second_payments: each(anomalies.second_payments),
@@ -230,6 +240,8 @@ impl Everything {
             counters: args.counters,
             ops: args.ops,
             events: args.events,
+            payment_service: args.payment_service.clone(),
+            heal: args.heal,
         }
     }
 }

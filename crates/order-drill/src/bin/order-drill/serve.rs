@@ -4,19 +4,20 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
-use clap::Args;
+use anyhow::Context;
+use clap::{ArgGroup, Args};
 use order_drill::payment_service::{Asked, Mock, Script};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("way in").required(true).multiple(true)))]
 pub(crate) struct ServeArgs {
     /// Answers HTTP here; port 0 picks one
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", group = "way in")]
     http_addr: Option<SocketAddr>,
     /// Answers on this subject
-    #[arg(long, value_name = "SUBJECT")]
+    #[arg(long, value_name = "SUBJECT", group = "way in")]
     subject: Option<String>,
     /// URLs of the broker, comma-separated
     #[arg(
@@ -36,10 +37,6 @@ pub(crate) struct ServeArgs {
 
 /// Says where it answers, and at the end how it was asked.
 pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    ensure!(
-        args.http_addr.is_some() || args.subject.is_some(),
-        "nobody can ask: --http-addr or --subject is missing"
-    );
     let mut interrupted = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut mock = Mock::new(read_script(args)?);
