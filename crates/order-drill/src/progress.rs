@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub enum Phase {
     /// Looking for service and broker.
     Reaching,
+    /// Creating orders alone.
+    Creating,
     /// Creating orders and publishing messages.
     Throwing,
     /// Waiting for the consumer to become idle.
@@ -25,8 +27,9 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Reaching,
+        Self::Creating,
         Self::Throwing,
         Self::Settling,
         Self::Healing,
@@ -40,6 +43,7 @@ impl Phase {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reaching => "reaching service and broker",
+            Self::Creating => "creating orders",
             Self::Throwing => "throwing",
             Self::Settling => "settling",
             Self::Healing => "waiting until what was lost is healed",

@@ -106,6 +106,26 @@ impl Report {
         }
     }
 
+    /// How many payments have this verdict; nothing if nobody asked.
+    pub fn found(&self, verdict: Verdict) -> Option<u64> {
+        let row = self
+            .verdicts
+            .iter()
+            .find(|row| row.verdict == verdict.as_str());
+        row.and_then(|row| row.found)
+    }
+
+    /// Differences that the comparison couldn't see.
+    pub(crate) fn add(&mut self, differences: Vec<Difference>) {
+        self.differences_total += differences.len() as u64;
+        self.differences.extend(differences);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_nothing(plan: &Plan) -> Self {
+        Self::new(plan, None, Comparison::default(), None)
+    }
+
     /// Whether everything is as it must be.
     pub fn is_clean(&self) -> bool {
         self.differences_total == 0
@@ -149,6 +169,9 @@ fn anomalies(plan: &Plan) -> BTreeMap<&'static str, u64> {
     anomalies
 }
 
-fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn milliseconds<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

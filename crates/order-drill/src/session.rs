@@ -9,12 +9,13 @@ use crate::compare::compare;
 use crate::counters::{CounterRun, compare_counters, compare_healed};
 use crate::events::{self, Follow};
 use crate::heal;
-use crate::payment_service::{Asked, Mock, Truth};
+use crate::payment_service::{Asked, Mock, Script, Truth};
 use crate::progress::{Phase, Progress};
 use crate::report::{Readings, Report};
-use crate::throw::{self, Thrown};
+use crate::throw::{self, Hand, Thrown};
 use crate::{
-    Backlog, Broker, Comparison, Error, Metrics, PaymentService, Plan, RunOptions, Verdict, ops,
+    Backlog, Broker, Comparison, Error, Metrics, PaymentService, Plan, RunFigures, RunOptions,
+    Verdict, ops,
 };
 
 /// Whoever doesn't answer by then isn't there; later absences are waited for until the deadline.
@@ -28,7 +29,8 @@ pub struct Session<'a> {
     progress: &'a Progress,
     api: Api,
     broker: Broker,
-    payment_service: Option<(Mock, Truth)>,
+    payment_service: Option<Mock>,
+    truth: Option<Truth>,
 }
 
 /// Throws the plan, waits until all is consumed, and compares; within the options' deadline.
@@ -76,7 +78,7 @@ pub async fn verify(
     Ok(report)
 }
 
-async fn within<T>(
+pub(crate) async fn within<T>(
     options: &RunOptions,
     progress: &Progress,
     work: impl Future<Output = Result<T, Error>>,
@@ -90,29 +92,38 @@ async fn within<T>(
 }
 
 /// Plays the payment service, if the options want it.
-async fn payment_service(
-    options: &RunOptions,
-    plan: &Plan,
-) -> Result<Option<(Mock, Truth)>, Error> {
+async fn payment_service(options: &RunOptions, script: Script) -> Result<Option<Mock>, Error> {
     let Some(way) = &options.payment_service else {
         return Ok(None);
     };
-    let truth = Truth::of(plan);
-    let mut mock = Mock::new(truth.script());
+    let mut mock = Mock::new(script);
     match way {
         PaymentService::Nats { subject } => mock.serve_nats(&options.nats, subject).await,
         PaymentService::Http { address } => mock.serve_http(*address).await.map(|_| ()),
     }
     .map_err(Error::PaymentService)?;
-    Ok(Some((mock, truth)))
+    Ok(Some(mock))
 }
 
 impl<'a> Session<'a> {
-    /// Connects to service and broker.
+    /// Connects to service and broker; as the payment service, answers by what happens of the plan.
     pub async fn open(
         options: &'a RunOptions,
         plan: &'a Plan,
         progress: &'a Progress,
+    ) -> Result<Self, Error> {
+        let truth = options.payment_service.as_ref().map(|_| Truth::of(plan));
+        let script = truth.as_ref().map(Truth::script).unwrap_or_default();
+        let session = Self::open_with(options, plan, progress, script).await?;
+        Ok(Self { truth, ..session })
+    }
+
+    /// Connects to service and broker; as the payment service, answers by this script.
+    pub(crate) async fn open_with(
+        options: &'a RunOptions,
+        plan: &'a Plan,
+        progress: &'a Progress,
+        script: Script,
     ) -> Result<Self, Error> {
         progress.enter(Phase::Reaching, 0);
         let api = Api::new(options)?;
@@ -125,8 +136,48 @@ impl<'a> Session<'a> {
             progress,
             api,
             broker,
-            payment_service: payment_service(options, plan).await?,
+            payment_service: payment_service(options, script).await?,
+            truth: None,
         })
+    }
+
+    /// Carries out single steps.
+    pub(crate) fn hand(&self, pay_by: Option<&'static str>) -> Hand<'_> {
+        Hand {
+            plan: self.plan,
+            api: &self.api,
+            broker: &self.broker,
+            truth: self.truth.as_ref(),
+            subject: &self.options.names.inbound_subject,
+            pay_by,
+        }
+    }
+
+    /// Starts a run of the reconciliation; says where it can be looked at.
+    pub(crate) async fn start_run(&self, path: &str) -> Result<String, Error> {
+        let answer = self.api.post(path, "{}".to_owned()).await;
+        match answer.location {
+            Some(location) if answer.status == 202 => Ok(location),
+            _ => Err(Error::Endpoint {
+                path: format!("POST {path}"),
+                status: answer.status,
+            }),
+        }
+    }
+
+    /// What a run says of itself.
+    pub(crate) async fn run_figures(&self, path: &str) -> Result<RunFigures, Error> {
+        let answer = self.api.get(path).await;
+        let fault = || Error::Endpoint {
+            path: format!("GET {path}"),
+            status: answer.status,
+        };
+        serde_json::from_slice(&answer.body).map_err(|_| fault())
+    }
+
+    /// The payment service that the drill plays.
+    pub(crate) fn mock(&self) -> Option<&Mock> {
+        self.payment_service.as_ref()
     }
 
     /// The service's counters, if they are to be compared.
@@ -134,11 +185,10 @@ impl<'a> Session<'a> {
         if !self.options.counters {
             return Ok(None);
         }
-        let path = "/metrics";
-        let answer = self.api.get(path).await;
+        let answer = self.api.get("/metrics").await;
         if answer.status != 200 {
             return Err(Error::Endpoint {
-                path: path.to_owned(),
+                path: "GET /metrics".to_owned(),
                 status: answer.status,
             });
         }
@@ -152,7 +202,7 @@ impl<'a> Session<'a> {
             self.options,
             &self.api,
             &self.broker,
-            self.payment_service.as_ref().map(|(_, truth)| truth),
+            self.truth.as_ref(),
             self.progress,
         )
         .await
@@ -174,14 +224,14 @@ impl<'a> Session<'a> {
 
     /// Whatever the plan holds was thrown before.
     fn everything_happens(&self) {
-        if let Some((_, truth)) = &self.payment_service {
+        if let Some(truth) = &self.truth {
             truth.everything_happens();
         }
     }
 
     /// How the service asked the payment service, if that is us.
     fn asked(&self) -> Option<Asked> {
-        self.payment_service.as_ref().map(|(mock, _)| mock.asked())
+        self.payment_service.as_ref().map(Mock::asked)
     }
 
     /// Compares what the service says with the ledger.

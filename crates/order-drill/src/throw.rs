@@ -39,6 +39,7 @@ pub(crate) async fn throw(
         broker,
         truth,
         subject: &options.names.inbound_subject,
+        pay_by: None,
     };
     let mut thrown = Thrown::default();
     for wave in plan.waves() {
@@ -66,7 +67,8 @@ impl Thrown {
     }
 }
 
-enum Done {
+/// What a step did.
+pub(crate) enum Done {
     Published { uncertain: u64 },
     Created,
     Cancelled,
@@ -74,16 +76,18 @@ enum Done {
 }
 
 #[derive(Clone, Copy)]
-struct Hand<'a> {
-    plan: &'a Plan,
-    api: &'a Api,
-    broker: &'a Broker,
-    truth: Option<&'a Truth>,
-    subject: &'a str,
+pub(crate) struct Hand<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) api: &'a Api,
+    pub(crate) broker: &'a Broker,
+    pub(crate) truth: Option<&'a Truth>,
+    pub(crate) subject: &'a str,
+    /// Of the orders to be created, if they are to have one.
+    pub(crate) pay_by: Option<&'a str>,
 }
 
 impl Hand<'_> {
-    async fn carry_out(self, step: Step) -> Result<Done, Error> {
+    pub(crate) async fn carry_out(self, step: Step) -> Result<Done, Error> {
         match step {
             Step::Create(order) => Ok(self.create(order).await),
             Step::Cancel(order) => Ok(self.cancel(order).await),
@@ -106,11 +110,14 @@ impl Hand<'_> {
 
     async fn create(self, number: u32) -> Done {
         let order = self.plan.order(number);
-        let body = json!({
+        let mut body = json!({
             "order_id": self.plan.order_id(number),
             "amount": order.amount,
             "currency": order.currency.as_str(),
         });
+        if let Some(pay_by) = self.pay_by {
+            body["pay_by"] = pay_by.into();
+        }
         // 200: an earlier try was committed and its answer lost.
         match self
             .command("/v1/orders", &body.to_string(), &[200, 201])

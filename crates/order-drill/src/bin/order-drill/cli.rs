@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use order_drill::{Anomalies, Names, PaymentService, PlanOptions, RunOptions};
 use time::OffsetDateTime;
 
+use crate::duel::DuelArgs;
 use crate::serve::ServeArgs;
 
 /// Throws payments at a running service and says, from outside, whether each counted once.
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     Verify(Everything),
     /// Say what would be thrown and what must come out
     Plan(Everything),
+    /// Let a run that cancels overdue orders and the events that pay them go at the same moment, and compare; for a
+    /// service with --check-after 1ms, --reconcile-every off, --last-check-after off, and nobody else's orders
+    CancelAgainstPay(DuelArgs),
     /// Be a payment service that answers by a script, until SIGINT or SIGTERM
     PaymentService(ServeArgs),
 }
@@ -117,7 +121,7 @@ struct AnomalyArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "At what, and how")]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// Base URL of the service
     #[arg(
         long,
@@ -220,7 +224,13 @@ impl Everything {
     }
 
     pub(crate) fn run_options(&self) -> RunOptions {
-        let args = &self.run;
+        self.run.options()
+    }
+}
+
+impl RunArgs {
+    pub(crate) fn options(&self) -> RunOptions {
+        let args = self;
         RunOptions {
             http: args.http.clone(),
             nats: args.nats.clone(),
@@ -250,7 +260,7 @@ impl Everything {
     clippy::disallowed_methods,
     reason = "the time only makes the prefix unique"
 )]
-fn default_prefix(seed: u64) -> String {
+pub(crate) fn default_prefix(seed: u64) -> String {
     format!(
         "d{seed:x}-{:x}-",
         OffsetDateTime::now_utc().unix_timestamp()

@@ -1,6 +1,7 @@
 //! `order-drill`: throws payments at a running service and says whether each counted once.
 
 mod cli;
+mod duel;
 mod print;
 mod serve;
 mod watch;
@@ -25,6 +26,7 @@ async fn main() -> ExitCode {
         Command::Throw(all) => (all, Deed::Throw),
         Command::Verify(all) => (all, Deed::Verify),
         Command::Plan(all) => (all, Deed::Plan),
+        Command::CancelAgainstPay(args) => return finish(duel::play(&args).await),
         Command::PaymentService(args) => return finish(serve::serve(&args).await.map(|()| true)),
     };
     let plan = match Plan::generate(&all.plan_options()) {
