@@ -28,6 +28,7 @@ pub struct Api {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) location: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -197,8 +198,13 @@ impl Api {
         }
         let response = request.send().await?;
         let status = response.status().as_u16();
+        let location = response.headers().get("location");
+        let location = location
+            .and_then(|path| path.to_str().ok())
+            .map(str::to_owned);
         Ok(Answer {
             status,
+            location,
             body: response.bytes().await?.to_vec(),
         })
     }
