@@ -36,10 +36,13 @@ impl Say {
 
 type Script = Arc<Mutex<dyn FnMut(&[String]) -> Say + Send>>;
 
+/// Every question, and when it came.
+type Asked = Arc<Mutex<Vec<(Instant, Vec<String>)>>>;
+
 /// The stub. It ends with this.
 pub(crate) struct Stub {
     url: reqwest::Url,
-    asked: Arc<Mutex<Vec<(Instant, Vec<String>)>>>,
+    asked: Asked,
     _serving: JoinSet<()>,
 }
 
@@ -49,7 +52,7 @@ impl Stub {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/query", listener.local_addr().unwrap());
         let script: Script = Arc::new(Mutex::new(script));
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let asked = Asked::default();
         let mut serving = JoinSet::new();
         let log = asked.clone();
         serving.spawn(async move {
@@ -98,11 +101,7 @@ pub(crate) fn unpaid_for_good(order_id: &str) -> Value {
     json!({ "order_id": order_id, "state": "unpaid", "final": true })
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    script: Script,
-    log: Arc<Mutex<Vec<(Instant, Vec<String>)>>>,
-) {
+async fn serve(mut stream: TcpStream, script: Script, log: Asked) {
     while let Some(ids) = read_question(&mut stream).await {
         log.lock().unwrap().push((Instant::now(), ids.clone()));
         let said = (script.lock().unwrap())(&ids);
