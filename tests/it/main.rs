@@ -7,6 +7,7 @@ mod crash;
 mod drill;
 mod faults;
 mod process;
+mod reconcile;
 mod relay;
 mod support;
 mod tidy;

@@ -43,9 +43,16 @@ impl Answer {
     }
 }
 
+/// Chooses who does TLS in this process, before the first HTTP client is made; a choice that was
+/// made before stays.
+pub fn choose_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 impl Api {
     /// A client for the options' service.
     pub fn new(options: &RunOptions) -> Result<Self, Error> {
+        choose_tls();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

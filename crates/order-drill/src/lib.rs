@@ -30,7 +30,7 @@ mod throw;
 mod view;
 mod words;
 
-pub use api::Api;
+pub use api::{Api, choose_tls};
 pub use broker::{Backlog, Broker};
 pub use compare::{Comparison, Healed, Judged, Seen, judge};
 pub use counters::{CounterRun, compare_counters};

@@ -4,11 +4,14 @@
 use crate::conn::Sql;
 
 /// Orders that are due, oldest first, behind a place. `left_at` is the time of version 2: the only
-/// step out of `NOT_PAID`.
+/// step out of `NOT_PAID`. It is asked per row, and through the key: a join is planned over all of
+/// `transitions` while statistics know of no version 2.
 pub(crate) const DUE: Sql = Sql::both(
     "
     SELECT c.order_id, c.next_check_at, coalesce(c.ask_at, c.next_check_at) AS ask_at, c.pause_ms,
-           c.unknowns, o.status, o.pay_by, t.at AS left_at
+           c.unknowns, o.status, o.pay_by,
+           (SELECT t.at FROM transitions AS t
+             WHERE t.order_id = c.order_id AND t.version = 2) AS left_at
       FROM (SELECT order_id, next_check_at, ask_at, pause_ms, unknowns
               FROM checks
              WHERE (next_check_at, order_id) > ($1, $2)
@@ -16,7 +19,6 @@ pub(crate) const DUE: Sql = Sql::both(
              ORDER BY next_check_at, order_id
              LIMIT $4) AS c
       JOIN orders AS o ON o.order_id = c.order_id
-      LEFT JOIN transitions AS t ON t.order_id = c.order_id AND t.version = 2
      ORDER BY c.next_check_at, c.order_id",
 );
 
@@ -49,29 +51,39 @@ pub(crate) const CHECKS_END: Sql = Sql {
 };
 
 /// Why orders are not cancelled, as of now: money that waits for a person or for its order, and a
-/// step that says the order was paid though its status doesn't.
+/// step that says the order was paid though its status doesn't. Each is a scalar asked per row: an
+/// EXISTS here can be planned as one hash over the whole table.
 pub(crate) const CANCEL_GUARDS: Sql = Sql {
     postgres: "
         SELECT f.value AS order_id,
-               (EXISTS (SELECT FROM payments
-                         WHERE order_id = f.value AND verdict = 'WAITING_FOR_ORDER')
-             OR EXISTS (SELECT FROM payment_exceptions
-                         WHERE order_id = f.value AND state = 'open' AND kind = 'succeeded'
-                           AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT')))::int::bigint
-               AS money_held,
-               (EXISTS (SELECT FROM transitions
-                         WHERE order_id = f.value AND event = 'pay'))::int::bigint AS was_paid
+               coalesce((SELECT 1::bigint FROM payments
+                          WHERE order_id = f.value AND verdict = 'WAITING_FOR_ORDER'
+                          LIMIT 1),
+                        (SELECT 1::bigint FROM payment_exceptions
+                          WHERE order_id = f.value AND state = 'open' AND kind = 'succeeded'
+                            AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT')
+                          LIMIT 1),
+                        0) AS money_held,
+               coalesce((SELECT 1::bigint FROM transitions
+                          WHERE order_id = f.value AND version > 1 AND event = 'pay'
+                          LIMIT 1),
+                        0) AS was_paid
           FROM json_array_elements_text($1::json) AS f",
     sqlite: "
         SELECT f.value AS order_id,
-               EXISTS (SELECT 1 FROM payments
-                        WHERE order_id = f.value AND verdict <> 'APPLIED'
-                          AND +verdict = 'WAITING_FOR_ORDER')
-            OR EXISTS (SELECT 1 FROM payment_exceptions
-                        WHERE order_id = f.value AND state = 'open' AND kind = 'succeeded'
-                          AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT')) AS money_held,
-               EXISTS (SELECT 1 FROM transitions
-                        WHERE order_id = f.value AND event = 'pay') AS was_paid
+               coalesce((SELECT 1 FROM payments
+                          WHERE order_id = f.value AND verdict <> 'APPLIED'
+                            AND +verdict = 'WAITING_FOR_ORDER'
+                          LIMIT 1),
+                        (SELECT 1 FROM payment_exceptions
+                          WHERE order_id = f.value AND state = 'open' AND kind = 'succeeded'
+                            AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT')
+                          LIMIT 1),
+                        0) AS money_held,
+               coalesce((SELECT 1 FROM transitions
+                          WHERE order_id = f.value AND version > 1 AND event = 'pay'
+                          LIMIT 1),
+                        0) AS was_paid
           FROM json_each($1) AS f",
 };
 
