@@ -68,7 +68,7 @@ pub async fn reconcile(
         RunStart::Started(run) => run,
         RunStart::AlreadyRunning { id } => {
             let text = if json {
-                String::from("null\n")
+                serde_json::json!({ "already_running": id }).to_string() + "\n"
             } else {
                 format!("another run is at work ({id}); this one is left out\n")
             };

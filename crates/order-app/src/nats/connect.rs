@@ -62,6 +62,8 @@ pub(super) async fn connect_with(
             async move {
                 match event {
                     Event::Connected => tracing::debug!("connected to NATS"),
+                    // It reconnects for ever: only we end it.
+                    Event::Closed => tracing::debug!("the connection to NATS is closed"),
                     Event::ClientError(_) | Event::ServerError(_) => {
                         tracing::warn!(event = %event, "NATS reports an error");
                     }
