@@ -4,6 +4,7 @@ mod chores;
 mod commands;
 mod probe;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -20,6 +21,7 @@ use crate::ingest::{self, Ingest};
 use crate::nats::{self, Topology, TopologyError};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
+use crate::watch::Watch;
 
 pub use commands::{reconsume, republish};
 
@@ -48,7 +50,10 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let metrics = telemetry::metrics();
     describe_metrics();
     let _lock = config.database_url.lock_for_serving()?;
-    let store = open_store(&config);
+    let stop = shutdown.child_token();
+    let watch = Watch::until(stop.clone());
+    let watched = |options: &mut StoreOptions| options.listener = Some(Arc::new(watch.clone()));
+    let store = open_store(&config).with_options(watched);
     prepare_database(&store, migrate, &shutdown).await?;
     if shutdown.is_cancelled() {
         return Ok(());
@@ -57,7 +62,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let api_store = if config.database_url.sqlite_path().is_some() {
         store.clone()
     } else {
-        open_store(&config)
+        open_store(&config).with_options(watched)
     };
 
     let health = Health::default();
@@ -66,22 +71,33 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         .await
         .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
     tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
-    let router = http::router(HttpState::new(
+    let state = HttpState::new(
         api_store.clone(),
         health.clone(),
         metrics.clone(),
         &config.nats.inbound_subject,
-    ));
+    );
+    let state = state.watching(watch.clone());
+    let commands = state.commands();
+    let router = http::router(state);
 
     let client = nats::connect(&config.nats).await?;
     let topology = Topology::new(client, config.nats.clone());
 
-    let stop = shutdown.child_token();
     let mut parts: JoinSet<Result<()>> = JoinSet::new();
     parts.spawn({
         let stop = stop.clone();
         async move {
             http::serve(listener, router, stop).await;
+            // Those whose callers went away.
+            commands.join().await;
+            Ok(())
+        }
+    });
+    parts.spawn({
+        let (store, stop) = (api_store.clone(), stop.clone());
+        async move {
+            watch.run(store, stop).await;
             Ok(())
         }
     });

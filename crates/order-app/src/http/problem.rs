@@ -23,9 +23,11 @@ pub(crate) enum Kind {
     IllegalTransition,
     PaymentRecorded,
     AlreadyClosed,
+    IdempotencyKeyInUse,
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 }
@@ -40,7 +42,7 @@ pub(crate) struct Row {
 impl Kind {
     /// Every kind.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::InvalidRequest,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -48,9 +50,11 @@ impl Kind {
         Self::IllegalTransition,
         Self::PaymentRecorded,
         Self::AlreadyClosed,
+        Self::IdempotencyKeyInUse,
         Self::PreconditionFailed,
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
+        Self::IdempotencyKeyReused,
         Self::Internal,
         Self::Unavailable,
     ];
@@ -67,6 +71,11 @@ impl Kind {
             }
             Self::PaymentRecorded => (409, "payment-recorded", "Money was received for the order"),
             Self::AlreadyClosed => (409, "already-closed", "It was closed before"),
+            Self::IdempotencyKeyInUse => (
+                409,
+                "idempotency-key-in-use",
+                "The request is being carried out",
+            ),
             Self::PreconditionFailed => {
                 (412, "precondition-failed", "The order has another version")
             }
@@ -74,6 +83,11 @@ impl Kind {
             Self::UnsupportedMediaType => {
                 (415, "unsupported-media-type", "The body is of another type")
             }
+            Self::IdempotencyKeyReused => (
+                422,
+                "idempotency-key-reused",
+                "The key belongs to another request",
+            ),
             Self::Internal => (500, "internal", "A fault of this service"),
             Self::Unavailable => (503, "unavailable", "Not now"),
         };

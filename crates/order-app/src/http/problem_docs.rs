@@ -143,9 +143,11 @@ fn schema_name(kind: Kind) -> &'static str {
         | Kind::OrderExists
         | Kind::PaymentRecorded
         | Kind::AlreadyClosed
+        | Kind::IdempotencyKeyInUse
         | Kind::PreconditionFailed
         | Kind::PayloadTooLarge
         | Kind::UnsupportedMediaType
+        | Kind::IdempotencyKeyReused
         | Kind::Internal
         | Kind::Unavailable => "Problem",
     }

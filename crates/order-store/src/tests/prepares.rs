@@ -8,7 +8,13 @@ use crate::sql;
 
 on_both! {
     async fn every_statement_is_known_to_the_database(db) {
-        let more = [sql::audit::ALL, sql::ops::ALL, sql::outbox::ALL];
+        let more = [
+            sql::audit::ALL,
+            sql::idempotency::ALL,
+            sql::ops::ALL,
+            sql::orders::ALL,
+            sql::outbox::ALL,
+        ];
         for (name, statement) in sql::ALL.iter().chain(more.into_iter().flatten()).copied() {
             let prepared = db.store.read(move |conn| Box::pin(async move {
                 match conn {
