@@ -15,6 +15,7 @@ mod deadline;
 mod docs;
 mod error;
 mod etag;
+mod examples;
 mod fields;
 mod idempotency;
 mod layers;

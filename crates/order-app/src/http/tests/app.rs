@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -9,14 +11,18 @@ use axum::http::request::Builder;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use order_fsm::{Content, PaymentKey, Verdict};
-use order_store::{Batch, Clock, PaymentFact, Source, Store, StoreOptions};
+use order_store::{
+    Batch, Clock, DatabaseUrl, KeyClaim, KeyedRequest, PaymentFact, Source, Store, StoreOptions,
+};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::macros::datetime;
 use tower::ServiceExt as _;
 
 use crate::health::Health;
-use crate::http::{HttpState, openapi_json, router};
+use crate::http::{Commands, HttpState, openapi_json, router};
+use crate::watch::Watch;
 
 /// When everything in these tests happens.
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
@@ -26,6 +32,9 @@ pub(super) struct TestApp {
     pub(super) router: Router,
     pub(super) store: Store,
     pub(super) health: Health,
+    pub(super) watch: Watch,
+    pub(super) commands: Commands,
+    pub(super) url: DatabaseUrl,
     document: Value,
     folder: PathBuf,
 }
@@ -39,31 +48,62 @@ impl Drop for TestApp {
 
 impl TestApp {
     pub(super) async fn start() -> Self {
+        Self::watching(Watch::default()).await
+    }
+
+    pub(super) async fn watching(watch: Watch) -> Self {
         let folder = std::env::temp_dir().join(order_testkit::unique_name("orderd_http"));
         std::fs::create_dir_all(&folder).unwrap();
         let url = format!("sqlite://{}", folder.join("orderd.db").display());
+        let url: DatabaseUrl = url.parse().unwrap();
         let options = StoreOptions {
             clock: Clock::Fixed(NOW),
+            listener: Some(Arc::new(watch.clone())),
             ..StoreOptions::default()
         };
-        let store = Store::open(&url.parse().unwrap(), options);
+        let store = Store::open(&url, options);
         store.migrate().await.unwrap();
         let health = Health::default();
         let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let router = router(HttpState::new(
-            store.clone(),
-            health.clone(),
-            metrics,
-            "payments.events",
-        ));
+        let state = HttpState::new(store.clone(), health.clone(), metrics, "payments.events");
+        let state = state.watching(watch.clone());
+        let commands = state.commands();
+        let router = router(state);
         let document = serde_json::from_str(&openapi_json()).unwrap();
         Self {
             router,
             store,
             health,
+            watch,
+            commands,
+            url,
             document,
             folder,
         }
+    }
+
+    /// The API on this store, with nobody who waits.
+    pub(super) fn on(&self, store: Store) -> Router {
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        router(HttpState::new(
+            store,
+            self.health.clone(),
+            metrics,
+            "payments.events",
+        ))
+    }
+
+    /// Lets somebody who never ends carry a request out, written as it is digested.
+    pub(super) async fn hold_key(&self, key: &str, request: &str) {
+        let digest = Sha256::digest(request);
+        let request = KeyedRequest {
+            actor: "anonymous".to_owned(),
+            key: key.to_owned(),
+            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            holder: "somebody".to_owned(),
+        };
+        let claim = self.store.claim_key(request, Duration::from_secs(10));
+        assert_eq!(claim.await.unwrap(), KeyClaim::Held);
     }
 
     /// Sends a request and holds its answer against the document.
