@@ -24,6 +24,14 @@ const WAITERS_MAX: usize = 512;
 /// How often the database is asked about the orders that are waited for.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
+const WAITING: &str = "orderd_http_waiting";
+
+/// Tells the recorder what the numbers mean.
+pub(crate) fn describe_metrics() {
+    metrics::describe_gauge!(WAITING, "Callers that wait for an order to move");
+    metrics::gauge!(WAITING).set(0);
+}
+
 /// The orders that are waited for. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<Inner>);
@@ -82,6 +90,7 @@ impl Watch {
                 waiters: 0,
             });
         watched.waiters += 1;
+        metrics::gauge!(WAITING).increment(1);
         Some(Waiter {
             version: watched.version.subscribe(),
             order_id: order_id.to_string(),
@@ -183,6 +192,7 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         let mut waiting = self.watch.waiting();
         waiting.waiters -= 1;
+        metrics::gauge!(WAITING).decrement(1);
         if let Some(watched) = waiting.orders.get_mut(&self.order_id) {
             watched.waiters -= 1;
             if watched.waiters == 0 {

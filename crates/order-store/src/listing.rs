@@ -138,7 +138,9 @@ fn ceiled(at: OffsetDateTime) -> Ts {
     if floor.0 == at {
         floor
     } else {
-        Ts((floor.0 + time::Duration::MICROSECOND).min(LAST))
+        // After the last microsecond of all there is none, and no order either.
+        let next = floor.0.checked_add(time::Duration::MICROSECOND);
+        Ts(next.unwrap_or(LAST))
     }
 }
 

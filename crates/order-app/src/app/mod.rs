@@ -21,7 +21,7 @@ use crate::ingest::{self, Ingest};
 use crate::nats::{self, Topology, TopologyError};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 
 pub use commands::{reconsume, republish};
 
@@ -243,6 +243,7 @@ fn describe_metrics() {
     );
     metrics::counter!("orderd_consumer_recreated_total").increment(0);
     relay::describe_metrics();
+    watch::describe_metrics();
     describe_gauge!(
         "orderd_consumer_pending",
         "Messages the consumer has not been given yet"

@@ -163,9 +163,9 @@ async fn wrong_methods_are_told_the_right_ones() {
     insta::assert_snapshot!(app.send(delete).await);
     let invented = Method::from_bytes(b"BREW").unwrap();
     for (method, path, allow) in [
-        (Method::PUT, "/v1/orders", "GET,HEAD,POST"),
+        (Method::PUT, "/v1/orders", "POST,GET,HEAD"),
         (Method::GET, "/v1/orders/OD-1/ship", "POST"),
-        (Method::OPTIONS, "/v1/orders", "GET,HEAD,POST"),
+        (Method::OPTIONS, "/v1/orders", "POST,GET,HEAD"),
         (Method::POST, "/v1/payments", "GET,HEAD"),
         (Method::POST, "/livez", "GET,HEAD"),
         (invented, "/metrics", "GET,HEAD"),
