@@ -190,7 +190,7 @@ async fn run(database: &Database) {
         }
     });
     again.buffer_unordered(CALLERS).collect::<Vec<()>>().await;
-    println!(
+    eprintln!(
         "{cuts} commands cut within {longest:?} in {took:?}: {happened} had happened, the others had not"
     );
     assert!(

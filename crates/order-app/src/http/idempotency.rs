@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use axum::body::{Body, to_bytes};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use order_store::{KeptAnswer, KeyClaim, KeyedRequest, Store};
 use sha2::{Digest as _, Sha256};
@@ -59,23 +59,26 @@ pub(crate) fn keyed(key: String, head: &Parts, body: &[u8]) -> KeyedRequest {
     let actor = head.extensions.get::<Actor>();
     let target = head.uri.path_and_query();
     let target = target.map_or(head.uri.path(), |target| target.as_str());
-    let mut digest = Sha256::new();
-    // Neither of the first two has a line break.
-    digest.update(format!("{}\n{target}\n", head.method));
-    digest.update(body);
     KeyedRequest {
         actor: actor.map_or_else(|| "anonymous".to_owned(), |actor| actor.0.clone()),
         key,
-        digest: digest
-            .finalize()
-            .iter()
-            .fold(String::new(), |mut hex, byte| {
-                // Writing to a String cannot fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            }),
+        digest: digest(&head.method, target, body),
         holder: format!("{:032x}", rand::random::<u128>()),
     }
+}
+
+/// What makes a request the same.
+pub(crate) fn digest(method: &Method, target: &str, body: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    // Neither of the first two has a line break.
+    digest.update(format!("{method}\n{target}\n"));
+    digest.update(body);
+    let digest = digest.finalize();
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// Answers as before, or carries the request out and keeps what it was answered.

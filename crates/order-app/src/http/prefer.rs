@@ -26,7 +26,7 @@ impl Wait {
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let lines = headers.get_all(PREFER).iter();
         let mut preferences = lines.flat_map(|line| split(line.as_bytes(), b','));
-        preferences.find_map(read)?
+        seconds(preferences.find_map(asked)?)
     }
 
     pub(crate) fn duration(self) -> Duration {
@@ -39,19 +39,18 @@ impl Wait {
     }
 }
 
-/// One preference: `None` if it isn't `wait`, `Some(None)` if it is and says nothing usable.
-fn read(preference: &[u8]) -> Option<Option<Wait>> {
+/// The value of a preference, if it is `wait`; nothing is an empty one.
+fn asked(preference: &[u8]) -> Option<&[u8]> {
     // Parameters after a semicolon belong to the preference; `wait` has none that are known.
     let parts = split(preference, b';');
-    let (name, value) = match split(parts.first()?, b'=').as_slice() {
-        [name] => (*name, None),
-        [name, value] => (*name, Some(*value)),
+    let (name, value): (&[u8], &[u8]) = match split(parts.first()?, b'=').as_slice() {
+        [name] => (name, b""),
+        [name, value] => (name, value.trim_ascii()),
         _ => return None,
     };
-    if !name.trim_ascii().eq_ignore_ascii_case(b"wait") {
-        return None;
-    }
-    Some(value.and_then(|value| seconds(value.trim_ascii())))
+    name.trim_ascii()
+        .eq_ignore_ascii_case(b"wait")
+        .then_some(value)
 }
 
 fn seconds(value: &[u8]) -> Option<Wait> {

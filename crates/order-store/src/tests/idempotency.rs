@@ -95,7 +95,7 @@ on_both! {
         }
         let later = db.at(NOW + KEYS_KEPT + Duration::from_secs(1));
         claim(&later, "shop young d h").await;
-        assert_eq!(later.purge(Duration::from_secs(90 * 86_400), 1000).await.unwrap(), 3);
+        assert_eq!(later.purge(Duration::from_hours(90 * 24), 1000).await.unwrap(), 3);
         assert_eq!(claim(&later, "shop young d h2").await, KeyClaim::InUse);
     }
 

@@ -15,13 +15,12 @@ use order_store::{
     Batch, Clock, DatabaseUrl, KeyClaim, KeyedRequest, PaymentFact, Source, Store, StoreOptions,
 };
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::macros::datetime;
 use tower::ServiceExt as _;
 
 use crate::health::Health;
-use crate::http::{Commands, HttpState, openapi_json, router};
+use crate::http::{Commands, HttpState, idempotency, openapi_json, router};
 use crate::watch::Watch;
 
 /// When everything in these tests happens.
@@ -93,13 +92,12 @@ impl TestApp {
         ))
     }
 
-    /// Lets somebody who never ends carry a request out, written as it is digested.
-    pub(super) async fn hold_key(&self, key: &str, request: &str) {
-        let digest = Sha256::digest(request);
+    /// Lets somebody who never ends carry a command out.
+    pub(super) async fn hold_key(&self, key: &str, target: &str, body: &str) {
         let request = KeyedRequest {
             actor: "anonymous".to_owned(),
             key: key.to_owned(),
-            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: idempotency::digest(&Method::POST, target, body.as_bytes()),
             holder: "somebody".to_owned(),
         };
         let claim = self.store.claim_key(request, Duration::from_secs(10));

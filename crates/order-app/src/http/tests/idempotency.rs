@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse as _;
 use order_store::{Clock, KeyedRequest};
 
@@ -34,12 +34,6 @@ fn assert_replayed(first: &Answer, again: &Answer) {
     let mut expect = first.headers.clone();
     expect.remove("content-length");
     assert_eq!(headers, expect);
-}
-
-/// A request that somebody is carrying out.
-async fn hold(app: &TestApp, method: &Method, target: &str, body: &str, key: &str) {
-    app.hold_key(key, &format!("{method}\n{target}\n{body}"))
-        .await;
 }
 
 #[tokio::test]
@@ -91,7 +85,7 @@ async fn another_request_under_the_key_is_refused_running_or_not() {
     app.create("OD-2").await;
     app.pay("OD-2", "tx-1", 1000).await;
     let (cancel, ship) = ("/v1/orders/OD-1/cancel", "/v1/orders/OD-2/ship");
-    hold(&app, &Method::POST, cancel, "", "running").await;
+    app.hold_key("running", cancel, "").await;
     ask(&app, cancel, "running", "")
         .await
         .problem(409, "idempotency-key-in-use");
@@ -135,7 +129,7 @@ async fn a_dead_holder_is_taken_over_after_the_request_deadline() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let cancel = "/v1/orders/OD-1/cancel";
-    hold(&app, &Method::POST, cancel, "", "k1").await;
+    app.hold_key("k1", cancel, "").await;
     let at = |seconds| NOW + Duration::from_secs(seconds);
     let later = async |seconds: u64| {
         let store = app
@@ -233,7 +227,7 @@ async fn what_was_committed_and_not_kept_is_carried_out_again() {
     let app = TestApp::start().await;
     // The process died between the two: the order is there, the key is held by nobody alive.
     app.create("OD-1").await;
-    hold(&app, &Method::POST, "/v1/orders", ORDER, "k1").await;
+    app.hold_key("k1", "/v1/orders", ORDER).await;
     let later = NOW + Duration::from_secs(10);
     let store = app
         .store

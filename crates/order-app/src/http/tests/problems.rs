@@ -70,7 +70,7 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
         let request = app::post("/v1/orders").header("idempotency-key", "k1");
         request.body(Body::from(body)).unwrap()
     };
-    app.hold_key("k1", "POST\n/v1/orders\nrunning").await;
+    app.hold_key("k1", "/v1/orders", "running").await;
     let untyped = Request::post("/v1/orders").body(Body::from(order)).unwrap();
 
     let answers = [
