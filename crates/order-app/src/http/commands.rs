@@ -33,14 +33,19 @@ pub struct Commands {
 
 impl Default for Commands {
     fn default() -> Self {
-        Self {
-            tasks: TaskTracker::new(),
-            slots: Arc::new(Semaphore::new(COMMANDS_MAX)),
-        }
+        Self::at_most(COMMANDS_MAX)
     }
 }
 
 impl Commands {
+    /// So many at a time.
+    pub(crate) fn at_most(count: usize) -> Self {
+        Self {
+            tasks: TaskTracker::new(),
+            slots: Arc::new(Semaphore::new(count)),
+        }
+    }
+
     /// Waits until all are carried out; to be called when no more requests come in.
     pub async fn join(&self) {
         self.tasks.close();

@@ -91,6 +91,12 @@ impl HttpState {
         Self { watch, ..self }
     }
 
+    /// With commands of a test's own.
+    #[cfg(test)]
+    fn carrying_out(self, commands: Commands) -> Self {
+        Self { commands, ..self }
+    }
+
     /// The commands that are being carried out, to be joined after the last request.
     pub fn commands(&self) -> Commands {
         self.commands.clone()

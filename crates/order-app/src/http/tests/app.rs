@@ -81,15 +81,15 @@ impl TestApp {
         }
     }
 
+    /// What the API needs, on this store.
+    pub(super) fn state(&self, store: Store) -> HttpState {
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        HttpState::new(store, self.health.clone(), metrics, "payments.events")
+    }
+
     /// The API on this store, with nobody who waits.
     pub(super) fn on(&self, store: Store) -> Router {
-        let metrics = PrometheusBuilder::new().build_recorder().handle();
-        router(HttpState::new(
-            store,
-            self.health.clone(),
-            metrics,
-            "payments.events",
-        ))
+        router(self.state(store))
     }
 
     /// Lets somebody who never ends carry a command out.

@@ -1,14 +1,19 @@
 //! Commands whose callers go away.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::Request;
+use axum::middleware::from_fn_with_state;
+use axum::{Router, routing};
+use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
-use super::app::{TestApp, post};
+use super::app::{TestApp, post, send};
+use crate::http::{Commands, commands, layers};
 
 /// Lets a request run for some polls, then goes away; whether it was answered before.
 async fn cut(app: &TestApp, request: Request<Body>, polls: usize) -> bool {
@@ -80,4 +85,53 @@ async fn the_end_of_the_service_waits_for_commands() {
     app.commands.join().await;
     let order = app.store.get_order("OD-1".parse().unwrap()).await.unwrap();
     assert_eq!(order.unwrap().version, 2);
+}
+
+/// Operations that do what they are told, under the layer of commands.
+fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
+    let state = app.state(app.store.clone()).carrying_out(commands);
+    let router = Router::new()
+        .route(
+            "/panic",
+            routing::post(async || -> &str { panic!("told to") }),
+        )
+        .route("/done", routing::post(async || "done"))
+        .route(
+            "/wait",
+            routing::post(async move || {
+                go_on.notified().await;
+                "waited"
+            }),
+        )
+        .route_layer(from_fn_with_state(state, commands::carry_out));
+    layers::around(router, Duration::from_secs(10))
+}
+
+#[tokio::test]
+async fn a_command_that_panics_is_answered_and_its_key_released() {
+    let app = TestApp::start().await;
+    let router = told(&app, Commands::default(), Arc::default());
+    for _ in 0..2 {
+        let request = post("/panic").header("idempotency-key", "k1");
+        let answer = send(&router, request.body(Body::empty()).unwrap()).await;
+        answer.problem(500, "internal");
+    }
+}
+
+#[tokio::test]
+async fn commands_without_callers_are_bounded() {
+    let app = TestApp::start().await;
+    let (commands, go_on) = (Commands::at_most(2), Arc::new(Notify::new()));
+    let router = told(&app, commands.clone(), go_on.clone());
+    let request = |path: &str| post(path).body(Body::empty()).unwrap();
+    for _ in 0..3 {
+        let mut abandoned = Box::pin(router.clone().oneshot(request("/wait")));
+        poll_fn(|context| Poll::Ready(abandoned.as_mut().poll(context).is_ready())).await;
+    }
+    assert_eq!(commands.running(), 2);
+    let mut last = Box::pin(send(&router, request("/done")));
+    let early = tokio::time::timeout(Duration::from_millis(50), last.as_mut()).await;
+    assert!(early.is_err(), "there was no room");
+    go_on.notify_waiters();
+    assert_eq!(last.await.text(), "done");
 }
