@@ -19,11 +19,11 @@ async fn create_keyed(service: &Service, key: &str) -> Option<(u16, serde_json::
 }
 
 /// Waits for another version than 1; the status of the answer and how long it took.
-async fn wait_for_change(service: &Service) -> (u16, Duration) {
+async fn wait_for_change(service: &Service, seconds: u64) -> (u16, Duration) {
     let request = reqwest::Client::new()
         .get(format!("{}/v1/orders/O1", service.http))
         .header("if-none-match", "\"1\"")
-        .header("prefer", "wait=30");
+        .header("prefer", format!("wait={seconds}"));
     let started = Instant::now();
     let answer = request.send().await.unwrap();
     (answer.status().as_u16(), started.elapsed())
@@ -47,11 +47,21 @@ async fn waiters_are_woken_whichever_process_moves_the_order() {
             .await;
     };
     let (here_answer, there_answer, ()) =
-        tokio::join!(wait_for_change(&here), wait_for_change(&there), pay);
+        tokio::join!(wait_for_change(&here, 30), wait_for_change(&there, 30), pay);
     for (status, took) in [here_answer, there_answer] {
         assert_eq!(status, 200);
         assert!(took < Duration::from_secs(20), "{took:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_may_take_longer_than_any_other_request() {
+    let (database, payments) = (Database::sqlite(), Payments::new().await);
+    let service = Service::start(&database, &payments).await;
+    service.create("O1").await;
+    let (status, took) = wait_for_change(&service, 11).await;
+    assert_eq!(status, 304);
+    assert!(took >= Duration::from_secs(11), "{took:?}");
 }
 
 /// How many wait at a service.

@@ -100,15 +100,19 @@ impl Watch {
 
     /// Looks what other processes did, until `stop`.
     pub async fn run(self, store: Store, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            if let Err(error) = self.poll(&store).await {
-                // The probe says so where people look; waiters are told when they ask.
-                tracing::debug!(error = %chain(&error), "waiting orders were not asked about");
+        let rounds = async {
+            loop {
+                if let Err(error) = self.poll(&store).await {
+                    // The probe says so where people look; waiters are told when they ask.
+                    tracing::debug!(error = %chain(&error), "waiting orders were not asked about");
+                }
+                tokio::time::sleep(POLL_EVERY).await;
             }
-            tokio::select! {
-                () = tokio::time::sleep(POLL_EVERY) => {}
-                () = stop.cancelled() => {}
-            }
+        };
+        // A database that doesn't answer holds up no end: its calls end by themselves.
+        tokio::select! {
+            () = rounds => {}
+            () = stop.cancelled() => {}
         }
     }
 

@@ -7,7 +7,6 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, RefOr};
 
-use super::idempotency;
 use super::problem::Kind;
 
 const DIGEST: &str = "5f1d7a84db5a1c3e8b7f6a5d4c3b2a190f8e7d6c5b4a39281706f5e4d3c2b1a0";
@@ -37,7 +36,7 @@ pub(crate) fn mark_replayed(command: &mut Operation) {
             let header = HeaderBuilder::new()
                 .schema(Some(bool::schema()))
                 .description(Some(about));
-            let name = idempotency::REPLAYED.to_string();
+            let name = "Idempotent-Replayed".to_owned();
             response.headers.insert(name, RefOr::T(header.build()));
         }
     }

@@ -26,7 +26,7 @@ use crate::telemetry::chain;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Marks an answer that was given before. The name that others gave it first.
-pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 const KEY_CHARS_MAX: usize = 255;
 

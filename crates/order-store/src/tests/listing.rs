@@ -105,6 +105,18 @@ on_both! {
         assert_eq!(pages(&db.store, &done, 200).await, [Vec::<String>::new(), vec![], vec![]]);
     }
 
+    async fn versions_are_told_of_those_who_exist(db) {
+        for id in ["O1", "O2", "O3"] {
+            db.store.create_order(new_order(id, 1, "EUR")).await.unwrap();
+        }
+        record(&db.store, &["succeeded tx1 O2 1 EUR"]).await;
+        let asked = ["O2", "O9", "O1"].map(str::to_owned).to_vec();
+        let mut versions = db.store.order_versions(asked).await.unwrap();
+        versions.sort();
+        assert_eq!(versions, [("O1".to_owned(), 1), ("O2".to_owned(), 2)]);
+        assert_eq!(db.store.order_versions(Vec::new()).await.unwrap(), []);
+    }
+
     async fn orders_that_change_their_status_between_pages_stay_where_they_are(db) {
         for number in 10..25 {
             db.store.create_order(new_order(&format!("O{number}"), 1, "EUR")).await.unwrap();

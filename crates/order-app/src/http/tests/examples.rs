@@ -148,7 +148,7 @@ fn every_command_takes_a_key() {
             assert!(content["examples"].get(slug).is_some(), "{path} {slug}");
         }
         for (status, response) in responses {
-            let replayed = response["headers"].get("idempotent-replayed").is_some();
+            let replayed = response["headers"].get("Idempotent-Replayed").is_some();
             assert_eq!(replayed, !status.starts_with('5'), "{path} {status}");
         }
     }
