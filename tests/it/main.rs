@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails there")]
 
+mod api;
 mod broker;
 mod crash;
+mod disconnects;
 mod drill;
 mod faults;
 mod process;

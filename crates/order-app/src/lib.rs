@@ -22,3 +22,4 @@ pub mod relay;
 pub mod run_wire;
 pub mod telemetry;
 pub mod time_format;
+pub mod watch;

@@ -11,6 +11,7 @@ use sqlx::{Postgres, Sqlite};
 use time::OffsetDateTime;
 
 use crate::error::{Error, doing};
+use crate::moved::Moved;
 use crate::sql;
 use crate::ts::Ts;
 
@@ -75,6 +76,8 @@ pub(crate) use {execute, fetch_all};
 pub(crate) struct Tx {
     conn: Option<Conn>,
     now: Ts,
+    /// What it moved; told to the listener after the commit.
+    pub(crate) moved: Vec<Moved>,
 }
 
 /// How a transaction is opened.
@@ -102,6 +105,7 @@ impl Tx {
         let mut tx = Self {
             conn: Some(conn),
             now: Ts(OffsetDateTime::UNIX_EPOCH),
+            moved: Vec::new(),
         };
         match tx.conn() {
             Conn::Postgres(c) => sqlx::raw_sql(begin.postgres)

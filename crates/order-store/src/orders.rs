@@ -215,7 +215,7 @@ pub(crate) fn json_array(ids: &[&str]) -> String {
 }
 
 #[derive(sqlx::FromRow)]
-struct OrderRow {
+pub(crate) struct OrderRow {
     order_id: String,
     status: String,
     amount: i64,

@@ -1,9 +1,12 @@
-//! What may be forgotten: closed dead letters, refusals and runs. Payments and transitions are for ever.
+//! What may be forgotten: closed dead letters, refusals, runs, idempotency keys. Payments and
+//! transitions are for ever.
 
 use std::time::Duration;
 
 use crate::conn::{Sql, execute};
 use crate::error::{Error, doing};
+use crate::idempotency::KEYS_KEPT;
+use crate::sql::idempotency::KEYS_PURGE;
 use crate::sql::ops as sql;
 use crate::sql::reconcile::RUNS_PURGE;
 use crate::store::Store;
@@ -13,11 +16,16 @@ use crate::ts::Ts;
 const STEP_ROWS: i64 = 1000;
 
 impl Store {
-    /// Forgets what is older than `keep`, in bounded steps and at most `rows_max` rows of a kind;
-    /// returns how many rows went.
+    /// Forgets what is older than `keep`, and keys after their own time, in bounded steps and at
+    /// most `rows_max` rows of a kind; returns how many rows went.
     pub async fn purge(&self, keep: Duration, rows_max: u64) -> Result<u64, Error> {
         let mut purged = 0;
-        for statement in [sql::DEAD_LETTERS_PURGE, sql::REFUSALS_PURGE, RUNS_PURGE] {
+        for (statement, keep) in [
+            (sql::DEAD_LETTERS_PURGE, keep),
+            (sql::REFUSALS_PURGE, keep),
+            (RUNS_PURGE, keep),
+            (KEYS_PURGE, KEYS_KEPT),
+        ] {
             let mut of_this = 0;
             while of_this < rows_max {
                 let step = self.purge_step(statement, keep).await?;

@@ -16,6 +16,7 @@ use time::OffsetDateTime;
 use crate::conn::{Conn, Mode, READ_DEADLINE, Tx, WRITE_DEADLINE};
 use crate::crash;
 use crate::error::{self, Error};
+use crate::moved::Listener;
 
 /// How often a call is tried again at once when it lost against a concurrent one.
 const ATTEMPTS_MAX: u32 = 8;
@@ -121,6 +122,8 @@ pub struct StoreOptions {
     pub clock: Clock,
     /// Pay unambiguous orders without judging them under a lock first. All is correct without.
     pub fast_advance: bool,
+    /// Who is told of committed steps.
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 impl Default for StoreOptions {
@@ -134,6 +137,7 @@ impl Default for StoreOptions {
             acquire_timeout: Duration::from_secs(5),
             clock: Clock::Database,
             fast_advance: true,
+            listener: None,
         }
     }
 }
@@ -391,9 +395,15 @@ impl Store {
             let mut tx = Tx::begin(conn, mode, now).await?;
             match step(&mut tx).await {
                 Ok(value) => {
+                    let moved = std::mem::take(&mut tx.moved);
                     crash::point_of(doing, "before-commit");
                     tx.commit().await?;
                     crash::point_of(doing, "after-commit");
+                    if let Some(listener) =
+                        self.options.listener.as_ref().filter(|_| !moved.is_empty())
+                    {
+                        listener.moved(&moved);
+                    }
                     Ok(value)
                 }
                 Err(error) => {

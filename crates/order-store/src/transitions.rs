@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 
 use crate::conn::{Conn, Tx, execute, fetch_all};
 use crate::error::{Error, doing};
+use crate::moved::Moved;
 use crate::orders::{NewOrder, Row};
 use crate::pay::PaymentRef;
 use crate::store::Store;
@@ -246,11 +247,14 @@ pub(crate) async fn insert(tx: &mut Tx, rows: &[NewTransition<'_>]) -> Result<()
         }
     };
     let written = written.map_err(doing("writing transitions"))?;
-    if written == rows.len() as u64 {
-        Ok(())
-    } else {
-        Err(Error::Raced("writing transitions"))
+    if written != rows.len() as u64 {
+        return Err(Error::Raced("writing transitions"));
     }
+    tx.moved.extend(rows.iter().map(|row| Moved {
+        order_id: row.order_id.to_owned(),
+        version: row.version,
+    }));
+    Ok(())
 }
 
 /// A refusal to be written.

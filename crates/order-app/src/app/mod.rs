@@ -5,6 +5,7 @@ mod commands;
 mod probe;
 mod reconciling;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -24,6 +25,7 @@ use crate::payment_service::PaymentService;
 use crate::reconcile::{self, Reconciler};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
+use crate::watch::{self, Watch};
 
 pub use commands::{reconsume, republish};
 pub use reconciling::{Reconciled, RunEnding, reconcile};
@@ -67,7 +69,10 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let metrics = telemetry::metrics();
     describe_metrics();
     let _lock = config.database_url.lock_for_serving()?;
-    let store = open_store(&config);
+    let stop = shutdown.child_token();
+    let watch = Watch::until(stop.clone());
+    let watched = |options: &mut StoreOptions| options.listener = Some(Arc::new(watch.clone()));
+    let store = open_store(&config).with_options(watched);
     prepare_database(&store, migrate, &shutdown).await?;
     if shutdown.is_cancelled() {
         return Ok(());
@@ -76,7 +81,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let api_store = if config.database_url.sqlite_path().is_some() {
         store.clone()
     } else {
-        open_store(&config)
+        open_store(&config).with_options(watched)
     };
 
     let health = Health::default();
@@ -95,23 +100,34 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     }
     let reconciler = reconciler(&config, store.clone(), service.clone());
     let (runs, begun) = mpsc::channel(RUNS_MAX);
-    let router = http::router(HttpState::new(
+    let state = HttpState::new(
         api_store.clone(),
         health.clone(),
         metrics.clone(),
         &config.nats.inbound_subject,
         http::Reconciliation { service, runs },
-    ));
+    );
+    let state = state.watching(watch.clone());
+    let commands = state.commands();
+    let router = http::router(state);
 
     let client = nats::connect(&config.nats).await?;
     let topology = Topology::new(client, config.nats.clone());
 
-    let stop = shutdown.child_token();
     let mut parts: JoinSet<Result<()>> = JoinSet::new();
     parts.spawn({
         let stop = stop.clone();
         async move {
             http::serve(listener, router, stop).await;
+            // Those whose callers went away.
+            commands.join().await;
+            Ok(())
+        }
+    });
+    parts.spawn({
+        let (store, stop) = (api_store.clone(), stop.clone());
+        async move {
+            watch.run(store, stop).await;
             Ok(())
         }
     });
@@ -264,6 +280,7 @@ fn describe_metrics() {
     metrics::counter!("orderd_consumer_recreated_total").increment(0);
     relay::describe_metrics();
     reconcile::describe_metrics();
+    watch::describe_metrics();
     describe_gauge!(
         "orderd_consumer_pending",
         "Messages the consumer has not been given yet"

@@ -43,7 +43,8 @@ impl<T: Command, S: Sync> FromRequest<S> for Required<T> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         check_type(request.headers())?;
-        let body = read(request).await?;
+        let (head, body) = request.into_parts();
+        let body = read(&head.headers, body).await?;
         parse(&body).map(Self)
     }
 }
@@ -54,7 +55,8 @@ impl<T: Command, S: Sync> FromRequest<S> for Optional<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         // Whether a body needs a type is known when there is one.
         let typed = check_type(request.headers());
-        let body = read(request).await?;
+        let (head, body) = request.into_parts();
+        let body = read(&head.headers, body).await?;
         if body.is_empty() {
             return Ok(Self(None));
         }
@@ -97,8 +99,8 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn read(request: Request) -> Result<Vec<u8>, ApiError> {
-    let headers = request.headers();
+/// All of a body.
+pub(crate) async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());
@@ -110,7 +112,7 @@ async fn read(request: Request) -> Result<Vec<u8>, ApiError> {
     if declared > BYTES_DRAINED_MAX || (asks && declared > BYTES_MAX) {
         return Err(ApiError::PayloadTooLarge);
     }
-    match tokio::time::timeout(ARRIVAL_DEADLINE, collect(request.into_body())).await {
+    match tokio::time::timeout(ARRIVAL_DEADLINE, collect(body)).await {
         Ok(done) => done,
         Err(_) => Err(ApiError::invalid("", "did not arrive in time")),
     }

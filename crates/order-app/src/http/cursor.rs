@@ -8,8 +8,8 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use order_store::{
-    DeadLetter, ExceptionCursor, HistoryCursor, HistoryItem, LetterCursor, Payment, PaymentCursor,
-    PaymentException, Run, RunCursor,
+    DeadLetter, ExceptionCursor, HistoryCursor, HistoryItem, LetterCursor, OrderCursor, Payment,
+    PaymentCursor, PaymentException, Run, RunCursor,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -142,6 +142,22 @@ impl Place for ExceptionCursor {
     fn from_parts((at, id): Self::Parts) -> Option<Self> {
         let opened_at = from_micros(at).filter(|_| !id.contains('\0'))?;
         Some(Self { opened_at, id })
+    }
+}
+
+impl Place for OrderCursor {
+    type Parts = (i64, String);
+
+    fn to_parts(&self) -> Self::Parts {
+        (micros(self.created_at), self.order_id.clone())
+    }
+
+    fn from_parts((at, order_id): Self::Parts) -> Option<Self> {
+        order_id.parse::<order_fsm::OrderId>().ok()?;
+        Some(Self {
+            created_at: from_micros(at)?,
+            order_id,
+        })
     }
 }
 

@@ -66,6 +66,10 @@ pub(crate) enum ApiError {
         /// The step that brought it there.
         moved_by: Option<Box<HistoryItem>>,
     },
+    /// The same request under the same key is being carried out.
+    KeyInUse,
+    /// The idempotency key belongs to another request.
+    KeyReused,
     /// The body is too large.
     PayloadTooLarge,
     /// The body is of another type, and why.
@@ -80,7 +84,7 @@ pub(crate) enum ApiError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct FieldError {
     /// Where: a JSON pointer into the body (`/amount`; empty for the body as a whole), `?name` for
-    /// a query parameter, `{name}` for a part of the path.
+    /// a query parameter, `{name}` for a part of the path, the name of a header.
     #[schema(examples("/amount", "?limit", "{order_id}"))]
     pub(crate) pointer: String,
     /// What is wrong with it.
@@ -136,6 +140,8 @@ impl ApiError {
             Self::IllegalTransition { .. } | Self::NotAcceptable { .. } => Kind::IllegalTransition,
             Self::PaymentRecorded(_) => Kind::PaymentRecorded,
             Self::OtherVersion(_) => Kind::PreconditionFailed,
+            Self::KeyInUse => Kind::IdempotencyKeyInUse,
+            Self::KeyReused => Kind::IdempotencyKeyReused,
             Self::PayloadTooLarge => Kind::PayloadTooLarge,
             Self::UnsupportedMediaType(_) => Kind::UnsupportedMediaType,
             Self::Internal(_) => Kind::Internal,
@@ -193,6 +199,12 @@ impl ApiError {
             Self::OtherVersion(order) => {
                 format!("order {} has version {}", order.order_id, order.version)
             }
+            Self::KeyInUse => {
+                "the same request is being carried out: try again in a moment".to_owned()
+            }
+            Self::KeyReused => {
+                "the key was used for a request with another method, path or body".to_owned()
+            }
             Self::PayloadTooLarge => {
                 format!("the body may have {} bytes at most", super::body::BYTES_MAX)
             }
@@ -233,6 +245,8 @@ impl ApiError {
             | Self::NoSuchException(_)
             | Self::NoSuchLetter(_)
             | Self::AlreadyClosed(_)
+            | Self::KeyInUse
+            | Self::KeyReused
             | Self::PayloadTooLarge
             | Self::UnsupportedMediaType(_)
             | Self::Internal(_)

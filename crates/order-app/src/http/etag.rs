@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema};
 
 /// The tag of a version.
@@ -106,7 +106,7 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
 impl IntoParams for IfMatch {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let about = "Entity tags of the order the command is meant for; asked before all else.";
-        vec![documented("If-Match", about)]
+        vec![documented("If-Match", about, String::schema())]
     }
 }
 
@@ -118,17 +118,19 @@ impl IntoParams for IfNoneMatch {
         vec![documented(
             "If-None-Match",
             "Entity tags of what the caller has.",
+            String::schema(),
         )]
     }
 }
 
-fn documented(name: &str, about: &str) -> Parameter {
+/// Documents a header that may be left out.
+pub(crate) fn documented(name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(about))
-        .schema(Some(String::schema()))
+        .schema(Some(schema))
         .build()
 }
 

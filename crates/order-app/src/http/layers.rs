@@ -11,20 +11,20 @@ use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::error::{ApiError, ErrorId};
-use super::problem::Problem;
-use super::{docs, telemetry};
+use super::problem::{MEDIA_TYPE, Problem};
+use super::{deadline, docs, telemetry};
 
 /// How long a request may take before its caller is told to try again. Longer than any body takes
 /// to arrive, so that only load and faults of ours get there.
 pub(crate) const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Puts the layers around a router; the last one is the outermost.
-pub(crate) fn around(router: Router, deadline: Duration) -> Router {
+pub(crate) fn around(router: Router, limit: Duration) -> Router {
     router
         .fallback(|| async { ApiError::NoSuchPath })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
         .layer(from_fn(move |request, next| {
-            end_at_deadline(deadline, request, next)
+            deadline::enforce(limit, request, next)
         }))
         .layer(CatchPanicLayer::custom(answer_panic))
         .layer(from_fn(write_problem))
@@ -32,22 +32,11 @@ pub(crate) fn around(router: Router, deadline: Duration) -> Router {
         .layer(from_fn(telemetry::observe))
 }
 
-async fn end_at_deadline(deadline: Duration, request: Request, next: Next) -> Response {
-    let Ok(response) = tokio::time::timeout(deadline, next.run(request)).await else {
-        tracing::warn!(
-            deadline_ms = deadline.as_millis(),
-            "a request took too long"
-        );
-        return ApiError::Unavailable.into_response();
-    };
-    response
-}
-
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the signature that tower-http calls"
 )]
-fn answer_panic(panic: Box<dyn Any + Send>) -> Response {
+pub(crate) fn answer_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let id = ErrorId::random();
@@ -59,9 +48,13 @@ fn answer_panic(panic: Box<dyn Any + Send>) -> Response {
 /// came from elsewhere.
 async fn write_problem(request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
-    let mut response = next.run(request).await;
+    complete(&instance, next.run(request).await)
+}
+
+/// An answer as the caller reads it.
+pub(crate) fn complete(instance: &str, mut response: Response) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        return problem.write(&instance, response);
+        return problem.write(instance, response);
     }
     let status = response.status();
     if !(status.is_client_error() || status.is_server_error()) || is_json(&response) {
@@ -69,7 +62,7 @@ async fn write_problem(request: Request, next: Next) -> Response {
     }
     let mut replaced = foreign(status).into_response();
     if let Some(problem) = replaced.extensions_mut().remove::<Problem>() {
-        replaced = problem.write(&instance, replaced);
+        replaced = problem.write(instance, replaced);
     }
     replaced
 }
@@ -94,7 +87,10 @@ fn is_json(response: &Response) -> bool {
     response
         .headers()
         .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+        .is_some_and(|value| {
+            let value = value.as_bytes();
+            value.starts_with(b"application/json") || value == MEDIA_TYPE.as_bytes()
+        })
 }
 
 /// Nothing is cached unless its operation says how; the pages of the documentation are the same

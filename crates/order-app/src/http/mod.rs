@@ -2,23 +2,28 @@
 //! means documented.
 //!
 //! Nothing here decides what happens to an order: handlers read a request into typed values, ask
-//! the store, and write its answer. A client that goes away drops its handler at any await; that
-//! is harmless because the store runs every transaction in a task of its own and joins it.
+//! the store, and write its answer. A client that goes away drops its handler at any await: reads
+//! end there, commands are carried out in a task of their own (`commands`).
 //!
 //! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
 
 mod actor;
 mod body;
+mod commands;
 mod cursor;
+mod deadline;
 mod docs;
 mod error;
 mod etag;
+mod examples;
 mod fields;
+mod idempotency;
 mod layers;
 mod openapi;
 mod operations;
 mod page;
 mod path;
+mod prefer;
 mod problem;
 mod problem_docs;
 mod query;
@@ -37,15 +42,18 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
+use axum::middleware::from_fn_with_state;
 use metrics_exporter_prometheus::PrometheusHandle;
 use order_store::{Run, Store};
 use tokio::sync::mpsc;
 
+pub use commands::Commands;
 pub use openapi::{openapi, openapi_json};
 pub use serve::serve;
 
 use crate::health::Health;
 use crate::payment_service::PaymentService;
+use crate::watch::Watch;
 
 /// What the operations need. Cheap to clone.
 #[derive(Clone)]
@@ -55,6 +63,8 @@ pub struct HttpState {
     metrics: PrometheusHandle,
     inbound: InboundSubject,
     reconciliation: Reconciliation,
+    watch: Watch,
+    commands: Commands,
 }
 
 /// What HTTP needs of the reconciliation: who is asked before an order is cancelled, and where runs
@@ -86,7 +96,26 @@ impl HttpState {
             metrics,
             inbound: InboundSubject(inbound_subject.into()),
             reconciliation,
+            watch: Watch::default(),
+            commands: Commands::default(),
         }
+    }
+
+    /// Waits for orders here, where somebody tells what moved.
+    #[must_use]
+    pub fn watching(self, watch: Watch) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// With commands of a test's own.
+    #[cfg(test)]
+    fn carrying_out(self, commands: Commands) -> Self {
+        Self { commands, ..self }
+    }
+
+    /// The commands that are being carried out, to be joined after the last request.
+    pub fn commands(&self) -> Commands {
+        self.commands.clone()
     }
 }
 
@@ -99,6 +128,18 @@ impl FromRef<HttpState> for Reconciliation {
 impl FromRef<HttpState> for InboundSubject {
     fn from_ref(state: &HttpState) -> Self {
         state.inbound.clone()
+    }
+}
+
+impl FromRef<HttpState> for Watch {
+    fn from_ref(state: &HttpState) -> Self {
+        state.watch.clone()
+    }
+}
+
+impl FromRef<HttpState> for Commands {
+    fn from_ref(state: &HttpState) -> Self {
+        state.commands.clone()
     }
 }
 
@@ -124,6 +165,8 @@ impl FromRef<HttpState> for PrometheusHandle {
 pub fn router(state: HttpState) -> Router {
     telemetry::describe();
     let (router, _) = routes::routes().split_for_parts();
+    // The innermost layer: whoever may not come in claims no key and starts no task.
+    let router = router.route_layer(from_fn_with_state(state.clone(), commands::carry_out));
     layers::around(
         router.with_state(state).merge(docs::pages()),
         layers::REQUEST_DEADLINE,

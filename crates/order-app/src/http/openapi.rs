@@ -5,7 +5,7 @@ use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Schema, tag::TagBuilder,
 };
 
-use super::{problem_docs, routes};
+use super::{examples, problem_docs, routes};
 
 /// Where the document is served.
 pub(crate) const PATH: &str = "/openapi.json";
@@ -25,9 +25,15 @@ Orders and what paid them.
 
 Every error is a problem (RFC 9457, `application/problem+json`): branch on `type`. \
 `invalid-request` lists every fault it found; `pointer` is a JSON pointer into the body (`/amount`), \
-`?name` for a query parameter, `{name}` for a part of the path. Unknown paths answer `not-found`, \
+`?name` for a query parameter, `{name}` for a part of the path, the name of a header. Unknown paths answer `not-found`, \
 wrong methods `method-not-allowed` with `Allow`. 503 comes with `Retry-After` and is always worth \
 another try; commands may be repeated, being already done is no error.
+
+A command with an `Idempotency-Key` is carried out once: the same method, path, query and body bytes \
+get the first answer again, refusals too, byte for byte and marked with `Idempotent-Replayed: true`. \
+Another request under the key is answered 422, the same one while it runs 409. Answers 401, 403, 429 \
+and 5xx are not kept. Keys are remembered for 24 hours, per token. A command goes on when its caller \
+disconnects.
 
 Amounts are integers of minor units; a fraction, an exponent or a string is refused. Times are \
 RFC 3339 with an offset, answered in UTC with microseconds. Members that have no value are null, \
@@ -49,6 +55,12 @@ pub fn openapi() -> OpenApi {
         }
     }
     for item in openapi.paths.paths.values_mut() {
+        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+            examples::complete(operation);
+        }
+        if let Some(command) = &mut item.post {
+            examples::mark_replayed(command);
+        }
         let body = item
             .post
             .as_mut()

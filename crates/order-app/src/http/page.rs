@@ -12,7 +12,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use super::cursor::{self, Listed, Place, Scope};
 use super::error::ApiError;
 use super::query::{self, Given, Parameters};
-use super::wire::{HistoryItem, Payment};
+use super::wire::{HistoryItem, Order, Payment};
 use super::wire_ops::{DeadLetter, Exception};
 use super::wire_runs::Run;
 
@@ -54,6 +54,11 @@ impl PageQuery {
     /// How many to fetch: one more than fit says whether another page follows.
     pub(crate) fn fetch(&self) -> u32 {
         self.limit + 1
+    }
+
+    /// How many items the page has at most.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
     }
 
     /// Makes a page of what was fetched.
@@ -104,6 +109,19 @@ pub(crate) struct List<T> {
     items: Vec<T>,
     next_cursor: Option<String>,
 }
+
+impl<W> List<W> {
+    /// A page whose end is known.
+    pub(crate) fn of<T: Into<W>, P: Place>(scope: &Scope, items: Vec<T>, next: Option<P>) -> Self {
+        Self {
+            items: items.into_iter().map(T::into).collect(),
+            next_cursor: next.map(|place| cursor::write(scope, &place)),
+        }
+    }
+}
+
+/// A page of orders.
+pub(crate) type OrderList = List<Order>;
 
 /// A page of payments.
 pub(crate) type PaymentList = List<Payment>;

@@ -26,9 +26,11 @@ pub(crate) enum Kind {
     PaymentStateUnknown,
     AlreadyClosed,
     AlreadyRunning,
+    IdempotencyKeyInUse,
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Row {
 impl Kind {
     /// Every kind.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::InvalidRequest,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -54,9 +56,11 @@ impl Kind {
         Self::PaymentStateUnknown,
         Self::AlreadyClosed,
         Self::AlreadyRunning,
+        Self::IdempotencyKeyInUse,
         Self::PreconditionFailed,
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
+        Self::IdempotencyKeyReused,
         Self::Internal,
         Self::Unavailable,
     ];
@@ -80,6 +84,11 @@ impl Kind {
             Self::PaymentRecorded => (409, "payment-recorded", "Money was received for the order"),
             Self::AlreadyClosed => (409, "already-closed", "It was closed before"),
             Self::AlreadyRunning => (409, "already-running", "Another run is at work"),
+            Self::IdempotencyKeyInUse => (
+                409,
+                "idempotency-key-in-use",
+                "The request is being carried out",
+            ),
             Self::PreconditionFailed => {
                 (412, "precondition-failed", "The order has another version")
             }
@@ -87,6 +96,11 @@ impl Kind {
             Self::UnsupportedMediaType => {
                 (415, "unsupported-media-type", "The body is of another type")
             }
+            Self::IdempotencyKeyReused => (
+                422,
+                "idempotency-key-reused",
+                "The key belongs to another request",
+            ),
             Self::Internal => (500, "internal", "A fault of this service"),
             Self::Unavailable => (503, "unavailable", "Not now"),
         };

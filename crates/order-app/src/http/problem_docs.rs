@@ -10,6 +10,7 @@ use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, ResponseBuilder, Schem
 use utoipa::{PartialSchema, ToSchema};
 
 use super::error::FieldError;
+use super::examples;
 use super::problem::{Kind, MEDIA_TYPE};
 use super::schemas::{OrderStatus, RunId};
 use super::wire::HistoryItem;
@@ -37,7 +38,7 @@ fn response(kinds: &[Kind]) -> utoipa::openapi::Response {
     let mut schemas: Vec<&str> = kinds.iter().map(|kind| schema_name(*kind)).collect();
     schemas.sort_unstable();
     schemas.dedup();
-    let content = match schemas.as_slice() {
+    let mut content = match schemas.as_slice() {
         [only] => Content::new(Some(Ref::from_schema_name(*only))),
         several => {
             let any = several.iter().fold(AnyOfBuilder::new(), |any, schema| {
@@ -46,6 +47,7 @@ fn response(kinds: &[Kind]) -> utoipa::openapi::Response {
             Content::new(Some(Schema::from(any.build())))
         }
     };
+    content.examples = examples::problems(kinds).collect();
     let response = ResponseBuilder::new()
         .description(slugs.join(" "))
         .content(MEDIA_TYPE, content);
@@ -150,9 +152,11 @@ fn schema_name(kind: Kind) -> &'static str {
         | Kind::PaymentRecorded
         | Kind::PaymentStateUnknown
         | Kind::AlreadyClosed
+        | Kind::IdempotencyKeyInUse
         | Kind::PreconditionFailed
         | Kind::PayloadTooLarge
         | Kind::UnsupportedMediaType
+        | Kind::IdempotencyKeyReused
         | Kind::Internal
         | Kind::Unavailable => "Problem",
     }

@@ -4,7 +4,9 @@
 //! through `json_each`.
 
 pub(crate) mod audit;
+pub(crate) mod idempotency;
 pub(crate) mod ops;
+pub(crate) mod orders;
 pub(crate) mod outbox;
 pub(crate) mod reconcile;
 

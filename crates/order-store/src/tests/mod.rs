@@ -2,6 +2,9 @@
 
 mod contract;
 mod durability;
+mod idempotency;
+mod listing;
+mod moved;
 mod outbox;
 mod people;
 mod plans;

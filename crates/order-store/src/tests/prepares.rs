@@ -10,7 +10,9 @@ on_both! {
     async fn every_statement_is_known_to_the_database(db) {
         let more = [
             sql::audit::ALL,
+            sql::idempotency::ALL,
             sql::ops::ALL,
+            sql::orders::ALL,
             sql::outbox::ALL,
             sql::reconcile::ALL,
         ];

@@ -12,6 +12,7 @@ use crate::http::actor::Actor;
 use crate::http::body::Optional;
 use crate::http::error::ApiError;
 use crate::http::etag::IfMatch;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::path::OrderPath;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Nothing, Params};
@@ -25,8 +26,10 @@ problems!(
     PaymentRecorded,
     PaymentStateUnknown,
     PreconditionFailed,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -41,7 +44,7 @@ problems!(
     path = "/v1/orders/{order_id}/cancel",
     operation_id = "cancel_order",
     tag = "orders",
-    params(OrderPath, IfMatch),
+    params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(
         (status = 200, description = "The order, now or already `CANCELLED`.", body = wire::Order),

@@ -11,6 +11,7 @@ use crate::http::actor::Actor;
 use crate::http::body::{Command, Required};
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::path::DigestPath;
 use crate::http::problem::Kind;
 use crate::http::problem_docs::problems;
@@ -46,8 +47,10 @@ problems!(
     NotFound,
     AlreadyClosed,
     IllegalTransition,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -61,7 +64,7 @@ problems!(
     path = "/v1/payment-exceptions/{id}/close",
     operation_id = "close_payment_exception",
     tag = "ops",
-    params(DigestPath),
+    params(DigestPath, IdempotencyKey),
     request_body = ClosePaymentException,
     responses(
         (status = 200, description = "The exception, closed.", body = Exception),

@@ -13,6 +13,7 @@ use crate::http::actor::Actor;
 use crate::http::body::{Command, Required};
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Nothing, Params};
 use crate::http::{etag, schemas, values, wire};
@@ -55,8 +56,10 @@ impl Command for CreateOrder {
 problems!(
     InvalidRequest,
     OrderExists,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -70,6 +73,7 @@ problems!(
     path = "/v1/orders",
     operation_id = "create_order",
     tag = "orders",
+    params(IdempotencyKey),
     request_body = CreateOrder,
     responses(
         (status = 201, description = "The order as it is committed.", body = wire::Order, headers(

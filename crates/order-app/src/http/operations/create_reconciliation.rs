@@ -10,6 +10,7 @@ use crate::http::Reconciliation;
 use crate::http::body::{Command, Optional};
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Nothing, Params};
 use crate::http::values;
@@ -37,8 +38,10 @@ impl Command for CreateReconciliation {
 problems!(
     InvalidRequest,
     AlreadyRunning,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -52,6 +55,7 @@ problems!(
     path = "/v1/reconciliations",
     operation_id = "create_reconciliation",
     tag = "ops",
+    params(IdempotencyKey),
     request_body = Option<CreateReconciliation>,
     responses(
         (

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::http::body::{Command, Required};
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::path::DigestPath;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Nothing, Params};
@@ -36,8 +37,10 @@ problems!(
     InvalidRequest,
     NotFound,
     AlreadyClosed,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -50,7 +53,7 @@ problems!(
     path = "/v1/dead-letters/{id}/discard",
     operation_id = "discard_dead_letter",
     tag = "ops",
-    params(DigestPath),
+    params(DigestPath, IdempotencyKey),
     request_body = DiscardDeadLetter,
     responses(
         (status = 200, description = "The letter, discarded.", body = DeadLetter),

@@ -18,6 +18,7 @@ pub(crate) mod get_reconciliation;
 pub(crate) mod list_dead_letters;
 pub(crate) mod list_order_history;
 pub(crate) mod list_order_payments;
+pub(crate) mod list_orders;
 pub(crate) mod list_payment_exceptions;
 pub(crate) mod list_payments;
 pub(crate) mod list_reconciliations;

@@ -12,6 +12,7 @@ use crate::http::InboundSubject;
 use crate::http::body::{Command, Optional};
 use crate::http::error::ApiError;
 use crate::http::fields::Fields;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::path::DigestPath;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Given, Parameters, Params, documented};
@@ -74,8 +75,10 @@ problems!(
     InvalidRequest,
     NotFound,
     AlreadyClosed,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -89,7 +92,7 @@ problems!(
     path = "/v1/dead-letters/{id}/replay",
     operation_id = "replay_dead_letter",
     tag = "ops",
-    params(DigestPath, ReplayQuery),
+    params(DigestPath, ReplayQuery, IdempotencyKey),
     request_body = Option<ReplayDeadLetter>,
     responses(
         (status = 200, description = "What it did, or would have done.", body = Replay),

@@ -10,6 +10,7 @@ use crate::http::actor::Actor;
 use crate::http::body::Optional;
 use crate::http::error::ApiError;
 use crate::http::etag::IfMatch;
+use crate::http::idempotency::IdempotencyKey;
 use crate::http::path::OrderPath;
 use crate::http::problem_docs::problems;
 use crate::http::query::{Nothing, Params};
@@ -20,8 +21,10 @@ problems!(
     NotFound,
     IllegalTransition,
     PreconditionFailed,
+    IdempotencyKeyInUse,
     PayloadTooLarge,
     UnsupportedMediaType,
+    IdempotencyKeyReused,
     Internal,
     Unavailable,
 );
@@ -34,7 +37,7 @@ problems!(
     path = "/v1/orders/{order_id}/ship",
     operation_id = "ship_order",
     tag = "orders",
-    params(OrderPath, IfMatch),
+    params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(
         (status = 200, description = "The order, now or already `SHIPPED`.", body = wire::Order),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -9,7 +11,10 @@ use axum::http::request::Builder;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use order_fsm::{Content, PaymentKey, Verdict};
-use order_store::{Batch, Clock, PaymentFact, Run, Source, Store, StoreOptions};
+use order_store::{
+    Batch, Clock, DatabaseUrl, KeyClaim, KeyedRequest, PaymentFact, Run, Source, Store,
+    StoreOptions,
+};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -17,8 +22,9 @@ use tokio::sync::{Mutex, mpsc};
 use tower::ServiceExt as _;
 
 use crate::health::Health;
-use crate::http::{HttpState, Reconciliation, openapi_json, router};
+use crate::http::{Commands, HttpState, Reconciliation, idempotency, openapi_json, router};
 use crate::payment_service::PaymentService;
+use crate::watch::Watch;
 
 /// When everything in these tests happens.
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
@@ -30,6 +36,9 @@ pub(super) struct TestApp {
     pub(super) health: Health,
     /// Runs that nobody carries out.
     pub(super) begun: Mutex<mpsc::Receiver<Run>>,
+    pub(super) watch: Watch,
+    pub(super) commands: Commands,
+    pub(super) url: DatabaseUrl,
     document: Value,
     folder: PathBuf,
 }
@@ -50,35 +59,83 @@ impl TestApp {
     pub(super) async fn start_asking(
         service: impl FnOnce(&Store) -> Option<PaymentService>,
     ) -> Self {
+        Self::start_with(Watch::default(), service).await
+    }
+
+    pub(super) async fn watching(watch: Watch) -> Self {
+        Self::start_with(watch, |_| None).await
+    }
+
+    async fn start_with(
+        watch: Watch,
+        service: impl FnOnce(&Store) -> Option<PaymentService>,
+    ) -> Self {
         let folder = std::env::temp_dir().join(order_testkit::unique_name("orderd_http"));
         std::fs::create_dir_all(&folder).unwrap();
         let url = format!("sqlite://{}", folder.join("orderd.db").display());
+        let url: DatabaseUrl = url.parse().unwrap();
         let options = StoreOptions {
             clock: Clock::Fixed(NOW),
+            listener: Some(Arc::new(watch.clone())),
             ..StoreOptions::default()
         };
-        let store = Store::open(&url.parse().unwrap(), options);
+        let store = Store::open(&url, options);
         store.migrate().await.unwrap();
         let service = service(&store);
         let (runs, begun) = mpsc::channel(1);
         let health = Health::default();
         let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let router = router(HttpState::new(
+        let state = HttpState::new(
             store.clone(),
             health.clone(),
             metrics,
             "payments.events",
             Reconciliation { service, runs },
-        ));
+        );
+        let state = state.watching(watch.clone());
+        let commands = state.commands();
+        let router = router(state);
         let document = serde_json::from_str(&openapi_json()).unwrap();
         Self {
             router,
             store,
             health,
             begun: Mutex::new(begun),
+            watch,
+            commands,
+            url,
             document,
             folder,
         }
+    }
+
+    /// What the API needs, on this store.
+    pub(super) fn state(&self, store: Store) -> HttpState {
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let (runs, _) = mpsc::channel(1);
+        let reconciliation = Reconciliation {
+            service: None,
+            runs,
+        };
+        let health = self.health.clone();
+        HttpState::new(store, health, metrics, "payments.events", reconciliation)
+    }
+
+    /// The API on this store, with nobody who waits.
+    pub(super) fn on(&self, store: Store) -> Router {
+        router(self.state(store))
+    }
+
+    /// Lets somebody who never ends carry a command out.
+    pub(super) async fn hold_key(&self, key: &str, target: &str, body: &str) {
+        let request = KeyedRequest {
+            actor: "anonymous".to_owned(),
+            key: key.to_owned(),
+            digest: idempotency::digest(&Method::POST, target, body.as_bytes()),
+            holder: "somebody".to_owned(),
+        };
+        let claim = self.store.claim_key(request, Duration::from_secs(10));
+        assert_eq!(claim.await.unwrap(), KeyClaim::Held);
     }
 
     /// Sends a request and holds its answer against the document.

@@ -36,6 +36,11 @@ async fn a_cursor_is_only_good_for_its_list_and_filters() {
         "/v1/orders/OD-2/payments?limit=1",
         "/v1/orders/OD-1/history?limit=1",
         "/v1/orders/OD-2/history?limit=1",
+        "/v1/orders?limit=1",
+        "/v1/orders?limit=1&status=NOT_PAID",
+        "/v1/orders?limit=1&created_after=2026-11-29T08:00:00Z",
+        "/v1/orders?limit=1&created_before=2026-11-29T09:00:00Z",
+        "/v1/orders?limit=1&created_before=2026-11-29T09:00:00.000000001Z",
     ];
     for of in lists {
         let cursor = cursor(&app, of).await;
@@ -62,7 +67,11 @@ async fn a_cursor_is_only_good_for_its_list_and_filters() {
 #[tokio::test]
 async fn a_broken_cursor_is_refused() {
     let app = app().await;
-    for list in ["/v1/payments?limit=1", "/v1/orders/OD-1/history?limit=1"] {
+    for list in [
+        "/v1/payments?limit=1",
+        "/v1/orders/OD-1/history?limit=1",
+        "/v1/orders?limit=1",
+    ] {
         let whole = cursor(&app, list).await;
         for length in 0..whole.len() {
             let answer = app
@@ -106,7 +115,12 @@ async fn a_forged_cursor_never_reaches_the_database_with_what_it_can_not_take() 
     };
     let payments = "/v1/orders/OD-1/payments?limit=1";
     let history = "/v1/orders/OD-1/history?limit=1";
+    let orders = "/v1/orders?limit=1";
     for (list, part, value) in [
+        (orders, 0, json!(i64::MIN)),
+        (orders, 0, json!("1")),
+        (orders, 1, json!("")),
+        (orders, 1, json!("a\0")),
         (payments, 0, json!(i64::MAX)),
         (payments, 0, json!(i64::MIN)),
         (payments, 0, json!(-100_000_000_000_000_000_i64)),

@@ -2,11 +2,15 @@
 
 mod app;
 mod bodies;
+mod commands;
 mod create_order;
 mod cursors;
+mod examples;
 mod get_order;
+mod idempotency;
 mod list_order_history;
 mod list_order_payments;
+mod list_orders;
 mod list_payments;
 mod openapi;
 mod operate_order;
@@ -17,3 +21,5 @@ mod reconciliations;
 mod serve;
 mod service;
 mod telemetry;
+mod times;
+mod wait_for_order;

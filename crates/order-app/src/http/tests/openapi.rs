@@ -94,7 +94,7 @@ fn every_operation_has_a_name_a_summary_and_its_problems() {
             assert!(responses.contains_key("404"), "{name}");
         }
     }
-    assert_eq!(ids.len(), 22);
+    assert_eq!(ids.len(), 23);
 }
 
 #[test]
@@ -147,6 +147,7 @@ fn commands_are_closed_and_answers_complete() {
         "HistoryItem",
         "Payment",
         "Probe",
+        "OrderList",
         "PaymentList",
         "HistoryItemList",
     ] {

@@ -105,7 +105,15 @@ async fn an_accepted_mismatch_pays_and_a_second_one_says_who_was_first() {
         .problem(409, "illegal-transition");
     assert_eq!(problem["order_status"], "PAID");
     assert_eq!(problem["moved_by"]["reason"], "rounding");
-    assert!(problem["moved_by"]["transaction_id"].is_string());
+    let path = format!("/v1/payment-exceptions/{}", first.as_str().unwrap());
+    let accepted = app.get(&path).await.json();
+    assert_eq!(problem["version"], 2);
+    assert_eq!(problem["moved_by"]["actor"], "anonymous");
+    assert_eq!(problem["moved_by"]["at"], accepted["closed_at"]);
+    assert_eq!(
+        problem["moved_by"]["transaction_id"],
+        accepted["transaction_id"]
+    );
     assert_eq!(exceptions(&app, "?state=open").await.len(), 1);
     let order = app.get("/v1/orders/OD-1").await.json();
     assert_eq!(

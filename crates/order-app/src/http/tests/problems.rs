@@ -79,6 +79,11 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
     app.post("/v1/reconciliations", "").await;
     let other_version = app::post("/v1/orders/OD-1/cancel").header("if-match", "\"2\"");
     let other_version = other_version.body(Body::empty()).unwrap();
+    let keyed = |body: &'static str| {
+        let request = app::post("/v1/orders").header("idempotency-key", "k1");
+        request.body(Body::from(body)).unwrap()
+    };
+    app.hold_key("k1", "/v1/orders", "running").await;
     let untyped = Request::post("/v1/orders").body(Body::from(order)).unwrap();
 
     let answers = [
@@ -93,9 +98,11 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
         app.post(&close, r#"{"resolution":"accepted","note":"x"}"#)
             .await,
         app.post("/v1/reconciliations", "").await,
+        app.send(keyed("running")).await,
         app.send(other_version).await,
         app.post("/v1/orders", vec![b' '; 65_537]).await,
         app.send(untyped).await,
+        app.send(keyed("other")).await,
         ask(&faulty, "/panic").await,
         ask(&faulty, "/slow").await,
     ];
@@ -172,9 +179,9 @@ async fn wrong_methods_are_told_the_right_ones() {
     insta::assert_snapshot!(app.send(delete).await);
     let invented = Method::from_bytes(b"BREW").unwrap();
     for (method, path, allow) in [
-        (Method::GET, "/v1/orders", "POST"),
+        (Method::PUT, "/v1/orders", "POST,GET,HEAD"),
         (Method::GET, "/v1/orders/OD-1/ship", "POST"),
-        (Method::OPTIONS, "/v1/orders", "POST"),
+        (Method::OPTIONS, "/v1/orders", "POST,GET,HEAD"),
         (Method::POST, "/v1/payments", "GET,HEAD"),
         (Method::POST, "/livez", "GET,HEAD"),
         (invented, "/metrics", "GET,HEAD"),

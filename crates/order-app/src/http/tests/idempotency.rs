@@ -1,0 +1,240 @@
+//! `Idempotency-Key` on commands.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::response::IntoResponse as _;
+use order_store::{Clock, KeyedRequest};
+
+use super::app::{Answer, NOW, TestApp, post, send};
+use crate::http::actor::Actor;
+use crate::http::idempotency;
+
+const ORDER: &str = r#"{"order_id":"OD-1","amount":1000,"currency":"CNY"}"#;
+
+fn keyed(uri: &str, key: &str, body: &str) -> Request<Body> {
+    let request = post(uri).header("idempotency-key", key);
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+async fn ask(app: &TestApp, uri: &str, key: &str, body: &str) -> Answer {
+    app.send(keyed(uri, key, body)).await
+}
+
+/// Everything but the mark.
+fn assert_replayed(first: &Answer, again: &Answer) {
+    assert_eq!(first.header("idempotent-replayed"), None, "{first}");
+    assert_eq!(again.header("idempotent-replayed"), Some("true"), "{again}");
+    assert_eq!(again.status, first.status);
+    assert_eq!(again.body, first.body);
+    let mut headers = again.headers.clone();
+    headers.remove("idempotent-replayed");
+    headers.remove("content-length");
+    let mut expect = first.headers.clone();
+    expect.remove("content-length");
+    assert_eq!(headers, expect);
+}
+
+#[tokio::test]
+async fn the_same_request_gets_the_first_answer_again() {
+    let app = TestApp::start().await;
+    let created = ask(&app, "/v1/orders", "k1", ORDER).await;
+    assert_eq!(created.status, 201, "{created}");
+    app.pay("OD-1", "tx-1", 1000).await;
+    let again = ask(&app, "/v1/orders", "k1", ORDER).await;
+    assert_replayed(&created, &again);
+    assert_eq!(again.header("location"), Some("/v1/orders/OD-1"));
+    assert_eq!(again.header("etag"), Some(r#""1""#));
+    // Without the key it is another request.
+    assert_eq!(app.post("/v1/orders", ORDER).await.status, 200);
+
+    let shipped = ask(&app, "/v1/orders/OD-1/ship", "k2", "").await;
+    app.post("/v1/orders/OD-1/complete", "").await;
+    assert_replayed(&shipped, &ask(&app, "/v1/orders/OD-1/ship", "k2", "").await);
+    assert_eq!(shipped.json()["status"], "SHIPPED");
+}
+
+#[tokio::test]
+async fn refusals_are_repeated_as_well() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    let refused = ask(&app, "/v1/orders/OD-1/ship", "k1", "").await;
+    refused.problem(409, "illegal-transition");
+    app.pay("OD-1", "tx-1", 1000).await;
+    assert_replayed(&refused, &ask(&app, "/v1/orders/OD-1/ship", "k1", "").await);
+    let history = app.get("/v1/orders/OD-1/history").await.json();
+    assert_eq!(history["items"].as_array().unwrap().len(), 3);
+
+    for (key, uri, body, status) in [
+        ("k2", "/v1/orders", "{}", 400),
+        ("k3", "/v1/orders/OD-9/ship", "", 404),
+        ("k4", "/v1/orders/a%20b/ship", "", 400),
+        ("k5", "/v1/orders?x=1", ORDER, 400),
+    ] {
+        let first = ask(&app, uri, key, body).await;
+        assert_eq!(first.status.as_u16(), status, "{first}");
+        assert_replayed(&first, &ask(&app, uri, key, body).await);
+    }
+}
+
+#[tokio::test]
+async fn another_request_under_the_key_is_refused_running_or_not() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    app.create("OD-2").await;
+    app.pay("OD-2", "tx-1", 1000).await;
+    let (cancel, ship) = ("/v1/orders/OD-1/cancel", "/v1/orders/OD-2/ship");
+    app.hold_key("running", cancel, "").await;
+    ask(&app, cancel, "running", "")
+        .await
+        .problem(409, "idempotency-key-in-use");
+    assert_eq!(ask(&app, cancel, "done", "").await.status, 200);
+    for key in ["running", "done"] {
+        for (uri, body) in [
+            (ship, ""),
+            (cancel, "{}"),
+            ("/v1/orders/OD-1/cancel?", ""),
+            ("/v1/orders", ORDER),
+        ] {
+            let answer = ask(&app, uri, key, body).await;
+            answer.problem(422, "idempotency-key-reused");
+            assert_eq!(answer.header("idempotent-replayed"), None);
+        }
+    }
+    let order = app.get("/v1/orders/OD-2").await.json();
+    assert_eq!(order["status"], "PAID");
+}
+
+#[tokio::test]
+async fn keys_belong_to_whoever_asks() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    let ask = async |actor: &str, uri: &str| {
+        let mut request = keyed(uri, "k1", "");
+        request.extensions_mut().insert(Actor(actor.to_owned()));
+        send(&app.router, request).await
+    };
+    assert_eq!(ask("shop", "/v1/orders/OD-1/cancel").await.status, 200);
+    ask("till", "/v1/orders/OD-1/ship")
+        .await
+        .problem(409, "illegal-transition");
+    ask("shop", "/v1/orders/OD-1/ship")
+        .await
+        .problem(422, "idempotency-key-reused");
+}
+
+#[tokio::test]
+async fn a_dead_holder_is_taken_over_after_the_request_deadline() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    let cancel = "/v1/orders/OD-1/cancel";
+    app.hold_key("k1", cancel, "").await;
+    let at = |seconds| NOW + Duration::from_secs(seconds);
+    let later = async |seconds: u64| {
+        let store = app
+            .store
+            .with_options(|options| options.clock = Clock::Fixed(at(seconds)));
+        let router = app.on(store);
+        send(&router, keyed(cancel, "k1", "")).await
+    };
+    later(9).await.problem(409, "idempotency-key-in-use");
+    let answer = later(10).await;
+    assert_eq!(answer.json()["status"], "CANCELLED", "{answer}");
+    assert_replayed(&answer, &later(11).await);
+}
+
+#[tokio::test]
+async fn keys_have_a_form() {
+    let app = TestApp::start().await;
+    let longest = "k".repeat(255);
+    assert_eq!(ask(&app, "/v1/orders", &longest, ORDER).await.status, 201);
+    assert_eq!(ask(&app, "/v1/orders", "!~", ORDER).await.status, 200);
+    for key in [&"k".repeat(256), "", "a b", "a\tb", "é"] {
+        let answer = ask(&app, "/v1/orders", key, ORDER).await;
+        assert_eq!(answer.pointers(), ["Idempotency-Key"], "{key:?}");
+    }
+    let twice = post("/v1/orders")
+        .header("idempotency-key", "k")
+        .header("idempotency-key", "k");
+    let answer = app.send(twice.body(Body::from(ORDER)).unwrap()).await;
+    assert_eq!(answer.pointers(), ["Idempotency-Key"]);
+    // What changes nothing needs no key and reads none.
+    let get = Request::get("/v1/orders/OD-1").header("idempotency-key", "a b");
+    let answer = app.send(get.body(Body::empty()).unwrap()).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_claims_no_key() {
+    let app = TestApp::start().await;
+    let large = format!("{ORDER}{}", " ".repeat(64 * 1024));
+    ask(&app, "/v1/orders", "k1", &large)
+        .await
+        .problem(413, "payload-too-large");
+    assert_eq!(ask(&app, "/v1/orders", "k1", ORDER).await.status, 201);
+}
+
+#[tokio::test]
+async fn answers_that_may_pass_release_the_key_for_the_same_request() {
+    let app = TestApp::start().await;
+    for status in [401, 403, 429, 500, 503] {
+        let key = format!("k{status}");
+        let request = |digest: &str| KeyedRequest {
+            actor: "shop".to_owned(),
+            key: key.clone(),
+            digest: digest.to_owned(),
+            holder: format!("{digest} {status}"),
+        };
+        let answer = async |digest: &str, status: u16| {
+            let carried_out = async move {
+                let status = StatusCode::from_u16(status).unwrap();
+                (status, "said").into_response()
+            };
+            idempotency::answer(&app.store, request(digest), carried_out).await
+        };
+        assert_eq!(answer("d1", status).await.status().as_u16(), status);
+        // No other request gets it: the first one may have been carried out.
+        assert_eq!(answer("d2", 200).await.status(), 422, "{status}");
+        assert_eq!(answer("d1", 200).await.status(), 200, "{status}");
+        let again = answer("d1", 500).await;
+        assert_eq!(again.status(), 200, "{status}");
+        assert_eq!(again.headers()["idempotent-replayed"], "true");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_given_and_not_kept() {
+    let app = TestApp::start().await;
+    for holder in ["h1", "h2"] {
+        let request = KeyedRequest {
+            actor: "shop".to_owned(),
+            key: "k1".to_owned(),
+            digest: "d1".to_owned(),
+            holder: holder.to_owned(),
+        };
+        let carried_out = async { "x".repeat(256 * 1024 + 1).into_response() };
+        let answer = idempotency::answer(&app.store, request, carried_out).await;
+        assert_eq!(answer.status(), 200);
+        assert!(!answer.headers().contains_key("idempotent-replayed"));
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+        assert_eq!(body.unwrap().len(), 256 * 1024 + 1);
+    }
+}
+
+#[tokio::test]
+async fn what_was_committed_and_not_kept_is_carried_out_again() {
+    let app = TestApp::start().await;
+    // The process died between the two: the order is there, the key is held by nobody alive.
+    app.create("OD-1").await;
+    app.hold_key("k1", "/v1/orders", ORDER).await;
+    let later = NOW + Duration::from_secs(10);
+    let store = app
+        .store
+        .with_options(|options| options.clock = Clock::Fixed(later));
+    let router = app.on(store);
+    let answer = send(&router, keyed("/v1/orders", "k1", ORDER)).await;
+    assert_eq!(answer.status, 200, "{answer}");
+    let history = app.get("/v1/orders/OD-1/history").await.json();
+    assert_eq!(history["items"].as_array().unwrap().len(), 1);
+}
