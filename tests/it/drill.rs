@@ -3,7 +3,9 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use order_drill::{Names, PaymentService, Plan, PlanOptions, Progress, RunOptions, duel};
+use order_drill::{
+    DuelOptions, Names, PaymentService, Plan, PlanOptions, Progress, RunOptions, duel,
+};
 use order_testkit::{Nats, unique_name};
 
 use crate::support::{Database, Payments, Service, audit};
@@ -49,7 +51,7 @@ async fn every_payment_counts_once_over_an_old_nats_server() {
 async fn start_asking(database: &Database, payments: &Payments, whom: &str) -> Service {
     let settings = [
         ("ORDERD_PAYMENT_QUERY", whom),
-        ("ORDERD_CHECK_AFTER", "500ms"),
+        ("ORDERD_CHECK_AFTER", "1s"),
         ("ORDERD_LAST_CHECK_AFTER", "1s"),
         ("ORDERD_RECONCILE_EVERY", "200ms"),
     ];
@@ -113,7 +115,7 @@ async fn cancels_or_is_paid(database: Database) {
     let whom = format!("nats:{subject}");
     let settings = [
         ("ORDERD_PAYMENT_QUERY", whom.as_str()),
-        ("ORDERD_CHECK_AFTER", "1ms"),
+        ("ORDERD_CHECK_AFTER", "1s"),
         ("ORDERD_LAST_CHECK_AFTER", "off"),
         ("ORDERD_RECONCILE_EVERY", "off"),
         ("ORDERD_RECONCILE_RATE", "1000"),
@@ -126,10 +128,14 @@ async fn cancels_or_is_paid(database: Database) {
     };
     let progress = Progress::default();
     let (mut paid, mut cancelled) = (0, 0);
-    for round in 0..3 {
-        let prefix = format!("duel{round}-");
-        let round = duel(&options, 1_000, round, &prefix, &progress);
-        let round = round.await.unwrap();
+    for seed in 0..3 {
+        let next = DuelOptions {
+            orders: 1_000,
+            seed,
+            prefix: format!("duel{seed}-"),
+            check_after: Duration::from_secs(1),
+        };
+        let round = duel(&options, &next, &progress).await.unwrap();
         assert_eq!(round.report.differences_total, 0, "{round:#?}");
         assert_eq!(round.paid + round.cancelled, 1_000);
         (paid, cancelled) = (paid + round.paid, cancelled + round.cancelled);

@@ -51,28 +51,44 @@ pub struct RunFigures {
     pub raced: u64,
 }
 
+/// What a round is made of.
+#[derive(Debug, Clone)]
+pub struct DuelOptions {
+    /// How many orders.
+    pub orders: u32,
+    /// Everything random comes from here.
+    pub seed: u64,
+    /// Starts every id.
+    pub prefix: String,
+    /// The service's setting: so long after its creation an order is due to be asked about.
+    pub check_after: Duration,
+}
+
 /// Plays one round against a service that asks the options' payment service and starts no run by itself.
 pub async fn duel(
     options: &RunOptions,
-    orders: u32,
-    seed: u64,
-    prefix: &str,
+    duel: &DuelOptions,
     progress: &Progress,
 ) -> Result<Round, Error> {
     let plan = Plan::generate(&PlanOptions {
-        seed,
-        prefix: prefix.to_owned(),
+        seed: duel.seed,
+        prefix: duel.prefix.clone(),
         orders: 0,
-        cancels: orders,
+        cancels: duel.orders,
         attempts: 0.0,
         anomalies: Anomalies::default(),
         ..PlanOptions::default()
     })?;
-    let round = Box::pin(play(options, &plan, progress));
+    let round = Box::pin(play(options, &plan, duel.check_after, progress));
     within(options, progress, round).await
 }
 
-async fn play(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<Round, Error> {
+async fn play(
+    options: &RunOptions,
+    plan: &Plan,
+    check_after: Duration,
+    progress: &Progress,
+) -> Result<Round, Error> {
     let script = Script::all(Answer::unpaid_for_good());
     let session = Session::open_with(options, plan, progress, script).await?;
     let hand = session.hand(Some(PAY_BY));
@@ -83,13 +99,13 @@ async fn play(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<
     progress.enter(Phase::Creating, plan.created());
     carry_out(hand, creations, options, progress).await?;
 
+    sleep(check_after).await;
     let mock = session.mock().ok_or(Error::Option {
         option: "payment-service",
         allowed: "is needed: the service has to be told that nobody will pay",
     })?;
     mock.hold();
     let run = session.start_run(RUNS).await?;
-    // Orders are due at once; whoever asks nobody could never cancel one.
     let asked = timeout(PATIENCE, mock.was_asked(1)).await;
     asked.map_err(|_| Error::NotAsked { waited: PATIENCE })?;
     let begun = Instant::now();

@@ -312,7 +312,7 @@ impl<'a> Session<'a> {
             ..
         } = self;
         progress.enter(Phase::ReadingOps, 0);
-        match ops::exceptions(plan, api, &comparison.exceptions).await {
+        match ops::exceptions(plan, api, &comparison.exceptions, options.http_in_flight).await {
             Ok(differences) => comparison.differences.extend(differences),
             Err(fault) => comparison.differences.push(fault),
         }
