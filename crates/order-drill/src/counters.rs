@@ -3,7 +3,7 @@
 //! Only for a service that this run has to itself and that isn't restarted meanwhile. A payment that waited for its order
 //! was counted as waiting when it was delivered, so the verdicts of successes are bounded one by one and exact as a sum.
 
-use crate::{Difference, Metrics, Tally, Verdict};
+use crate::{Difference, Healed, Metrics, Tally, Verdict};
 
 const EVENTS: &str = "orderd_payment_events_total";
 const REDELIVERIES: &str = "orderd_redeliveries_total";
@@ -86,13 +86,26 @@ pub fn compare_counters(
     differences
 }
 
-/// The alarm of healed payments: as many as came from a reconciliation and moved an order.
-pub(crate) fn compare_healed(before: &Metrics, after: &Metrics, healed: u64) -> Option<Difference> {
+/// The alarm of healed payments: as many as came from a run and moved an order.
+pub(crate) fn compare_healed(
+    before: &Metrics,
+    after: &Metrics,
+    healed: &[Healed],
+) -> Option<Difference> {
     let label = Some(("outcome", "healed"));
     let sum = |metrics: &Metrics| metrics.sum(RECONCILIATION, label);
     let found = whole(sum(after) - sum(before));
-    let what = || format!("counter {RECONCILIATION} healed");
-    (found != healed).then(|| Difference::new(what(), healed.to_string(), found.to_string()))
+    let applied = || {
+        healed
+            .iter()
+            .filter(|healed| healed.verdict == Verdict::Applied)
+    };
+    let at_most = applied().count() as u64;
+    let at_least = applied().filter(|healed| !healed.perhaps_by_hand).count() as u64;
+    (!(at_least..=at_most).contains(&found)).then(|| {
+        let what = format!("counter {RECONCILIATION} healed");
+        Difference::new(what, format!("{at_least} to {at_most}"), found.to_string())
+    })
 }
 
 fn delta(before: &Metrics, after: &Metrics, name: &str, verdict: Option<Verdict>) -> u64 {
@@ -113,8 +126,35 @@ fn whole(value: f64) -> u64 {
 mod tests {
     use std::fmt::Write;
 
-    use super::{CounterRun, compare_counters};
-    use crate::{Metrics, Tally, Verdict};
+    use super::{CounterRun, compare_counters, compare_healed};
+    use crate::{Healed, Metrics, Tally, Verdict};
+
+    #[test]
+    fn the_alarm_of_healed_payments_rings_once_for_each() {
+        let healed = |verdict: Verdict, perhaps_by_hand: bool| Healed {
+            fact: 0,
+            verdict,
+            perhaps_by_hand,
+        };
+        let all = [
+            healed(Verdict::Applied, false),
+            healed(Verdict::Applied, true),
+            healed(Verdict::SecondPayment, false),
+        ];
+        let before = Metrics::parse("orderd_reconciliation_total{outcome=\"healed\"} 5");
+        let check = |after: u64, expect: bool| {
+            let text = format!(
+                "orderd_reconciliation_total{{outcome=\"healed\"}} {after}\n\
+                 orderd_reconciliation_total{{outcome=\"asked\"}} 100"
+            );
+            let found = compare_healed(&before, &Metrics::parse(&text), &all);
+            assert_eq!(found.is_none(), expect, "{after}");
+        };
+        check(5, false);
+        check(6, true);
+        check(7, true);
+        check(8, false);
+    }
 
     const BEFORE: &str = "orderd_payment_events_total{verdict=\"APPLIED\"} 100";
     const RUN: CounterRun = CounterRun {

@@ -51,37 +51,57 @@ pub struct RunFigures {
     pub raced: u64,
 }
 
+/// What a round is made of.
+#[derive(Debug, Clone)]
+pub struct DuelOptions {
+    /// How many orders.
+    pub orders: u32,
+    /// Everything random comes from here.
+    pub seed: u64,
+    /// Starts every id.
+    pub prefix: String,
+    /// The service's setting: so long after its creation an order is due to be asked about.
+    pub check_after: Duration,
+}
+
 /// Plays one round against a service that asks the options' payment service and starts no run by itself.
 pub async fn duel(
     options: &RunOptions,
-    orders: u32,
-    seed: u64,
-    prefix: &str,
+    duel: &DuelOptions,
     progress: &Progress,
 ) -> Result<Round, Error> {
     let plan = Plan::generate(&PlanOptions {
-        seed,
-        prefix: prefix.to_owned(),
+        seed: duel.seed,
+        prefix: duel.prefix.clone(),
         orders: 0,
-        cancels: orders,
+        cancels: duel.orders,
         attempts: 0.0,
         anomalies: Anomalies::default(),
         ..PlanOptions::default()
     })?;
-    let round = Box::pin(play(options, &plan, progress));
+    let round = Box::pin(play(options, &plan, duel.check_after, progress));
     within(options, progress, round).await
 }
 
-async fn play(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<Round, Error> {
+async fn play(
+    options: &RunOptions,
+    plan: &Plan,
+    check_after: Duration,
+    progress: &Progress,
+) -> Result<Round, Error> {
     let script = Script::all(Answer::unpaid_for_good());
     let session = Session::open_with(options, plan, progress, script).await?;
     let hand = session.hand(Some(PAY_BY));
-    let creations = plan
+    let (creations, rest): (Vec<Step>, Vec<Step>) = plan
         .steps
         .iter()
-        .filter(|step| matches!(step, Step::Create(_)));
+        .partition(|step| matches!(step, Step::Create(_)));
+    // The run is what cancels here.
+    let mut messages = rest;
+    messages.retain(|step| matches!(step, Step::Publish(_)));
     progress.enter(Phase::Creating, plan.created());
-    carry_out(hand, creations, options, progress).await?;
+    carry_out(hand, &creations, options, progress).await?;
+    sleep(check_after).await;
 
     let mock = session.mock().ok_or(Error::Option {
         option: "payment-service",
@@ -89,17 +109,14 @@ async fn play(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<
     })?;
     mock.hold();
     let run = session.start_run(RUNS).await?;
-    // Orders are due at once; whoever asks nobody could never cancel one.
     let asked = timeout(PATIENCE, mock.was_asked(1)).await;
     asked.map_err(|_| Error::NotAsked { waited: PATIENCE })?;
     let begun = Instant::now();
+    progress.enter(Phase::Throwing, messages.len() as u64);
+    let (ahead, beside) = messages.split_at(head_start(plan.seed, messages.len()));
+    carry_out(hand, ahead, options, progress).await?;
     mock.release();
-    let messages = plan
-        .steps
-        .iter()
-        .filter(|step| matches!(step, Step::Publish(_)));
-    progress.enter(Phase::Throwing, plan.messages.len() as u64);
-    carry_out(hand, messages, options, progress).await?;
+    carry_out(hand, beside, options, progress).await?;
     session.settle().await?;
     let run = finished(&session, &run).await?;
     let duration = begun.elapsed();
@@ -108,13 +125,19 @@ async fn play(options: &RunOptions, plan: &Plan, progress: &Progress) -> Result<
     Ok(Round::new(run, duration, report))
 }
 
+/// Messages that are told while the run still waits for its first answer, which by then is out of date: none to three eighths,
+/// so that either side wins somewhere, however fast it is.
+fn head_start(seed: u64, messages: usize) -> usize {
+    messages * usize::try_from(seed % 4).unwrap_or(0) / 8
+}
+
 async fn carry_out(
     hand: Hand<'_>,
-    steps: impl Iterator<Item = &Step>,
+    steps: &[Step],
     options: &RunOptions,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let steps = steps.map(|step| hand.carry_out(*step));
+    let steps = steps.iter().map(|step| hand.carry_out(*step));
     let mut done = stream::iter(steps).buffer_unordered(options.in_flight.max(1));
     while let Some(step) = done.next().await {
         progress.advance();

@@ -35,7 +35,7 @@ pub use broker::{Backlog, Broker};
 pub use compare::{Comparison, Healed, Judged, Seen, judge};
 pub use counters::{CounterRun, compare_counters};
 pub use difference::{Difference, Differences};
-pub use duel::{Round, RunFigures, duel};
+pub use duel::{DuelOptions, Round, RunFigures, duel};
 pub use error::Error;
 pub use ledger::{Case, ExpectedException, Fate, Ledger, Outcome, Recorded, Tally};
 pub use metrics::Metrics;

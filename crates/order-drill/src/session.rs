@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::api::Api;
 use crate::compare::compare;
@@ -14,12 +14,13 @@ use crate::progress::{Phase, Progress};
 use crate::report::{Readings, Report};
 use crate::throw::{self, Hand, Thrown};
 use crate::{
-    Backlog, Broker, Comparison, Error, Metrics, PaymentService, Plan, RunFigures, RunOptions,
-    Verdict, ops,
+    Backlog, Broker, Comparison, Difference, Error, Healed, Metrics, PaymentService, Plan,
+    RunFigures, RunOptions, Verdict, ops,
 };
 
 /// Whoever doesn't answer by then isn't there; later absences are waited for until the deadline.
 const REACH_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A plan and the service it is thrown at.
 #[derive(Debug)]
@@ -262,12 +263,12 @@ impl<'a> Session<'a> {
             };
             let differences = compare_counters(before, after, &comparison.counted, run);
             comparison.differences.extend(differences);
-            let healed = comparison
-                .healed
-                .iter()
-                .filter(|healed| healed.verdict == Verdict::Applied);
-            let difference = compare_healed(before, after, healed.count() as u64);
-            comparison.differences.extend(difference);
+        }
+        // A killed instance takes what it was about to tell with it, and begins to count again.
+        if options.counters {
+            let before = readings.as_ref().map(|(before, _)| before);
+            let differences = self.read_healing(before, &comparison.healed).await?;
+            comparison.differences.extend(differences);
         }
         let asked = self.asked();
         comparison
@@ -302,6 +303,31 @@ impl<'a> Session<'a> {
         Ok(self.read_counters().await?.map(|after| (before, after)))
     }
 
+    /// Compares what runs tell of themselves; a run that is at work tells it in the end.
+    async fn read_healing(
+        &self,
+        before: Option<&Metrics>,
+        healed: &[Healed],
+    ) -> Result<Vec<Difference>, Error> {
+        let until = Instant::now() + self.options.patience;
+        loop {
+            let mut found = Vec::new();
+            if let (Some(before), Some(after)) = (before, self.read_counters().await?) {
+                found.extend(compare_healed(before, &after, healed));
+            }
+            if self.options.ops && !healed.is_empty() {
+                match ops::runs(self.plan, &self.api, healed).await {
+                    Ok(differences) => found.extend(differences),
+                    Err(fault) => found.push(fault),
+                }
+            }
+            if found.is_empty() || Instant::now() >= until {
+                return Ok(found);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     /// Compares exceptions and dead letters; says how many letters are this plan's.
     async fn read_ops(&self, thrown: Option<&Thrown>, comparison: &mut Comparison) -> Option<u64> {
         let Self {
@@ -312,16 +338,9 @@ impl<'a> Session<'a> {
             ..
         } = self;
         progress.enter(Phase::ReadingOps, 0);
-        match ops::exceptions(plan, api, &comparison.exceptions).await {
+        match ops::exceptions(plan, api, &comparison.exceptions, options.http_in_flight).await {
             Ok(differences) => comparison.differences.extend(differences),
             Err(fault) => comparison.differences.push(fault),
-        }
-        // A killed instance takes what it was about to tell with it.
-        if options.counters && !comparison.healed.is_empty() {
-            match ops::runs(plan, api, &comparison.healed).await {
-                Ok(differences) => comparison.differences.extend(differences),
-                Err(fault) => comparison.differences.push(fault),
-            }
         }
         // Who threw the plan earlier doesn't know any more how many copies were stored.
         let uncertain = thrown.map_or(u64::from(u32::MAX), |thrown| thrown.uncertain);

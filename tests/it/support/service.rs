@@ -104,7 +104,8 @@ impl Service {
         service
     }
 
-    async fn ready(&mut self) {
+    /// Waits until it is ready.
+    pub(crate) async fn ready(&mut self) {
         eventually("the service is ready", async || {
             (self.get("/readyz").await?.0 == 200).then_some(())
         })

@@ -48,6 +48,8 @@ pub struct Healed {
     pub fact: u32,
     /// The verdict stored with it.
     pub verdict: Verdict,
+    /// Cancelling by hand asks, too: if that was told of this payment, no run was.
+    pub perhaps_by_hand: bool,
 }
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -134,7 +136,11 @@ async fn look_at_order(
     })
 }
 
-fn healed(plan: &Plan, outcome: &Outcome, seen: &[Seen]) -> Vec<Healed> {
+fn healed(plan: &Plan, case: &Case, outcome: &Outcome, seen: &[Seen]) -> Vec<Healed> {
+    let is_cancelled = matches!(
+        case.scenario,
+        Scenario::CancelRace | Scenario::LostAfterCancel
+    );
     let is_told = |fact: u32| {
         let mut views = seen.iter().flat_map(|seen| seen.payments.iter().flatten());
         views.any(|view| view.source == "reconciliation" && is_payment(plan, fact, view))
@@ -144,7 +150,11 @@ fn healed(plan: &Plan, outcome: &Outcome, seen: &[Seen]) -> Vec<Healed> {
         .iter()
         .filter(|recorded| is_told(recorded.fact));
     recorded
-        .map(|&Recorded { fact, verdict }| Healed { fact, verdict })
+        .map(|&Recorded { fact, verdict }| Healed {
+            fact,
+            verdict,
+            perhaps_by_hand: verdict == Verdict::Applied && is_cancelled,
+        })
         .collect()
 }
 
@@ -155,7 +165,7 @@ impl Comparison {
         if let Some(outcome) = case.outcomes.get(judged.outcome) {
             self.expected.add_outcome(plan, case, outcome);
             self.counted.add_outcome(plan, case, outcome);
-            for healed in healed(plan, outcome, &seen) {
+            for healed in healed(plan, case, outcome, &seen) {
                 self.counted
                     .heal(healed.verdict, plan.fact(healed.fact).copies);
                 self.healed.push(healed);

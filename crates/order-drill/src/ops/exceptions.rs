@@ -2,19 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::{StreamExt, stream};
+
 use super::{PAGE, PAGE_SMALL};
 use crate::api::Api;
 use crate::ledger::ExpectedException;
 use crate::view::ExceptionView;
 use crate::{Difference, Plan, Verdict};
 
+const PATH: &str = "/v1/payment-exceptions";
+
 /// Reads the exceptions by verdict and by order, and compares them with what the outcomes demand.
 pub(crate) async fn exceptions(
     plan: &Plan,
     api: &Api,
     expected: &[ExpectedException],
+    in_flight: usize,
 ) -> Result<Vec<Difference>, Difference> {
-    const PATH: &str = "/v1/payment-exceptions";
     let mut seen: Vec<ExceptionView> = Vec::new();
     for verdict in Verdict::ALL
         .into_iter()
@@ -29,23 +33,44 @@ pub(crate) async fn exceptions(
     }
     let mut differences = compare_exceptions(plan, expected, &seen);
     let orders: BTreeSet<u32> = expected.iter().map(|exception| exception.order).collect();
-    for order in orders {
-        let path = format!("{PATH}?order_id={}", plan.order_id(order));
-        let all: Vec<ExceptionView> = api.list(&path, PAGE_SMALL).await?.unwrap_or_default();
-        let ids = |exceptions: &mut dyn Iterator<Item = &ExceptionView>| -> BTreeSet<String> {
-            exceptions
-                .filter(|e| e.verdict != Verdict::WaitingForOrder.as_str())
-                .map(|e| e.id.clone())
-                .collect()
-        };
-        let by_order = ids(&mut all.iter());
-        let by_verdict = ids(&mut seen.iter().filter(|e| e.order_id == plan.order_id(order)));
-        if by_order != by_verdict {
-            let expected = format!("{by_verdict:?} as by verdict");
+    let mut by_verdict: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for exception in &seen {
+        by_verdict
+            .entry(&exception.order_id)
+            .or_default()
+            .insert(&exception.id);
+    }
+    let looks = orders.into_iter().map(|order| of_order(plan, api, order));
+    let mut looks = stream::iter(looks).buffer_unordered(in_flight.max(1));
+    while let Some(look) = looks.next().await {
+        let (order, path, all) = look?;
+        let by_order: BTreeSet<&str> = all
+            .iter()
+            .filter(|exception| exception.verdict != Verdict::WaitingForOrder.as_str())
+            .map(|exception| exception.id.as_str())
+            .collect();
+        let order_id = plan.order_id(order);
+        let expected = by_verdict
+            .get(order_id.as_str())
+            .cloned()
+            .unwrap_or_default();
+        if by_order != expected {
+            let expected = format!("{expected:?} as by verdict");
             differences.push(Difference::new(path, expected, format!("{by_order:?}")));
         }
     }
     Ok(differences)
+}
+
+/// The order, how it was asked about, and its exceptions.
+async fn of_order(
+    plan: &Plan,
+    api: &Api,
+    order: u32,
+) -> Result<(u32, String, Vec<ExceptionView>), Difference> {
+    let path = format!("{PATH}?order_id={}", plan.order_id(order));
+    let all = api.list(&path, PAGE_SMALL).await?;
+    Ok((order, path, all.unwrap_or_default()))
 }
 
 /// What makes an exception unique, in words.

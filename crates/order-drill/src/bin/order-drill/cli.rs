@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Say what would be thrown and what must come out
     Plan(Everything),
     /// Let a run that cancels overdue orders and the events that pay them go at the same moment, and compare; for a
-    /// service with --check-after 1ms, --reconcile-every off, --last-check-after off, and nobody else's orders
+    /// service with --reconcile-every off, --last-check-after off, and nobody else's orders
     CancelAgainstPay(DuelArgs),
     /// Be a payment service that answers by a script, until SIGINT or SIGTERM
     PaymentService(ServeArgs),

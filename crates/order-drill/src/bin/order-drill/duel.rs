@@ -1,10 +1,11 @@
 //! `order-drill cancel-against-pay`: round after round, a row of a table each.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use order_drill::{Progress, Round, duel};
+use order_drill::{DuelOptions, Progress, Round, duel};
 
 use crate::cli::{RunArgs, default_prefix};
 use crate::watch;
@@ -20,6 +21,9 @@ pub(crate) struct DuelArgs {
     /// Repeats the rounds; random if absent
     #[arg(long)]
     seed: Option<u64>,
+    /// The service's setting of that name: orders are due so long after their creation
+    #[arg(long, default_value = "1s", value_parser = humantime::parse_duration)]
+    check_after: Duration,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -38,11 +42,13 @@ pub(crate) async fn play(args: &DuelArgs) -> anyhow::Result<bool> {
     print_row(&HEAD.map(str::to_owned))?;
     for number in 1..=args.rounds {
         let progress = Progress::default();
-        let (seed, prefix) = (
-            seed.wrapping_add(u64::from(number)),
-            format!("{prefix}{number}-"),
-        );
-        let round = duel(&options, args.orders, seed, &prefix, &progress);
+        let next = DuelOptions {
+            orders: args.orders,
+            seed: seed.wrapping_add(u64::from(number)),
+            prefix: format!("{prefix}{number}-"),
+            check_after: args.check_after,
+        };
+        let round = duel(&options, &next, &progress);
         let round = watch::beside(&progress, round).await?;
         print_row(&row(number, &round))?;
         for difference in round.report.differences.iter().take(DIFFERENCES_SHOWN) {

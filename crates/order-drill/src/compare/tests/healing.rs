@@ -106,11 +106,16 @@ fn runs_tell_of_everything_they_healed_and_of_nothing_else() {
     let facts: Vec<u32> = plan.to_heal().take(2).collect();
     let healed = |verdicts: [Verdict; 2]| {
         let both = facts.iter().zip(verdicts);
-        both.map(|(&fact, verdict)| Healed { fact, verdict })
-            .collect::<Vec<_>>()
+        both.map(|(&fact, verdict)| Healed {
+            fact,
+            verdict,
+            perhaps_by_hand: false,
+        })
+        .collect::<Vec<_>>()
     };
     let run = |dry_run: bool, kinds: [&str; 2]| RunView {
         dry_run,
+        healed: kinds.iter().filter(|kind| **kind == "healed").count() as u64,
         findings: facts
             .iter()
             .zip(kinds)
@@ -132,4 +137,14 @@ fn runs_tell_of_everything_they_healed_and_of_nothing_else() {
     check(&[run(false, ["second-payment", "healed"])], &both, 3);
     check(&[right.clone(), right.clone()], &both, 1);
     check(&[right], &both[1..], 1);
+    let cut = RunView {
+        healed: 1_001,
+        ..run(false, ["healed", "mismatch"])
+    };
+    check(&[cut], &both, 0);
+    let by_hand = Healed {
+        perhaps_by_hand: true,
+        ..both[0]
+    };
+    check(&[], &[by_hand], 0);
 }

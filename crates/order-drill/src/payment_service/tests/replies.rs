@@ -195,21 +195,21 @@ async fn answers_held_back_are_those_of_the_time_of_the_question() {
         .unwrap();
     let client = client();
     mock.hold();
-    let asking = async {
-        let answer = post(&client, &url, ASK)
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap();
-        assert_eq!(answer, RIGHT);
-    };
-    let releasing = async {
+    let mut asking = Box::pin(post(&client, &url, ASK));
+    let asked = async {
         timeout(SOON, mock.was_asked(1)).await.unwrap();
         mock.script(|script| script.set("A", Answer::unknown()));
-        mock.release();
     };
-    tokio::join!(asking, releasing);
+    tokio::select! {
+        _ = &mut asking => panic!("it was not held back"),
+        () = asked => {}
+    }
+    timeout(Duration::from_millis(50), &mut asking)
+        .await
+        .unwrap_err();
+    mock.release();
+    let answer = asking.await.unwrap().text().await.unwrap();
+    assert_eq!(answer, RIGHT);
     assert_ne!(
         post(&client, &url, ASK)
             .await
