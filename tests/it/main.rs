@@ -10,3 +10,4 @@ mod process;
 mod relay;
 mod support;
 mod tidy;
+mod tokens;

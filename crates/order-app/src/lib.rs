@@ -18,3 +18,4 @@ pub mod raw_object;
 pub mod relay;
 pub mod telemetry;
 pub mod time_format;
+pub mod tokens;

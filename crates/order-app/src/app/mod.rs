@@ -20,6 +20,7 @@ use crate::ingest::{self, Ingest};
 use crate::nats::{self, Topology, TopologyError};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
+use crate::tokens::{self, Tokens};
 
 pub use commands::{reconsume, republish};
 
@@ -47,6 +48,7 @@ pub fn open_store(config: &Config) -> Store {
 pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -> Result<()> {
     let metrics = telemetry::metrics();
     describe_metrics();
+    let tokens = load_tokens(&config)?;
     let _lock = config.database_url.lock_for_serving()?;
     let store = open_store(&config);
     prepare_database(&store, migrate, &shutdown).await?;
@@ -66,12 +68,17 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         .await
         .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
     tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
-    let router = http::router(HttpState::new(
+    let state = HttpState::new(
         api_store.clone(),
         health.clone(),
         metrics.clone(),
         &config.nats.inbound_subject,
-    ));
+    );
+    let router = http::router(
+        state
+            .with_tokens(tokens.clone())
+            .with_rate_limit(config.rate_limit),
+    );
 
     let client = nats::connect(&config.nats).await?;
     let topology = Topology::new(client, config.nats.clone());
@@ -103,6 +110,15 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         health.clone(),
         stop.clone(),
     ));
+    if let Some(tokens) = tokens {
+        parts.spawn({
+            let stop = stop.clone();
+            async move {
+                tokens::watch(tokens, stop).await;
+                Ok(())
+            }
+        });
+    }
     parts.spawn(chores::settle(store.clone(), stop.clone()));
     parts.spawn(chores::forget(store.clone(), config.keep, stop.clone()));
     parts.spawn(chores::upkeep(metrics, stop.clone()));
@@ -132,6 +148,22 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
     tracing::info!("stopped");
     result
+}
+
+/// Those who may call the API. A broken file at the start lets nobody in and says so.
+fn load_tokens(config: &Config) -> Result<Option<Tokens>> {
+    let Some(path) = &config.tokens_file else {
+        tracing::info!(
+            "ORDERD_TOKENS_FILE is not set: everybody on this machine may do everything"
+        );
+        return Ok(None);
+    };
+    let tokens = Tokens::load(path)?;
+    if tokens.count() == 0 {
+        tracing::warn!("the tokens file holds no token: `orderd token` makes one");
+    }
+    tokens::describe_metrics();
+    Ok(Some(tokens))
 }
 
 /// Waits for the database, then brings its schema up to date or checks it.

@@ -7,6 +7,7 @@
 //!
 //! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
 
+mod access;
 mod actor;
 mod body;
 mod cursor;
@@ -22,6 +23,7 @@ mod path;
 mod problem;
 mod problem_docs;
 mod query;
+mod rate;
 mod routes;
 mod schemas;
 mod serve;
@@ -32,6 +34,7 @@ mod values;
 mod wire;
 mod wire_ops;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
@@ -43,6 +46,8 @@ pub use openapi::{openapi, openapi_json};
 pub use serve::serve;
 
 use crate::health::Health;
+use crate::tokens::Tokens;
+use access::Access;
 
 /// What the operations need. Cheap to clone.
 #[derive(Clone)]
@@ -51,6 +56,8 @@ pub struct HttpState {
     health: Health,
     metrics: PrometheusHandle,
     inbound: InboundSubject,
+    tokens: Option<Tokens>,
+    rate_limit: Option<NonZeroU32>,
 }
 
 /// The inbound subject without the provider: dead letters are replayed as if from there.
@@ -70,7 +77,23 @@ impl HttpState {
             health,
             metrics,
             inbound: InboundSubject(inbound_subject.into()),
+            tokens: None,
+            rate_limit: None,
         }
+    }
+
+    /// Lets in only who has a token; none: everybody.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Option<Tokens>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Requests per second and token; without tokens all callers share them.
+    #[must_use]
+    pub fn with_rate_limit(mut self, per_second: Option<NonZeroU32>) -> Self {
+        self.rate_limit = per_second;
+        self
     }
 }
 
@@ -101,9 +124,11 @@ impl FromRef<HttpState> for PrometheusHandle {
 /// Everything that is served over HTTP.
 pub fn router(state: HttpState) -> Router {
     telemetry::describe();
-    let (router, _) = routes::routes().split_for_parts();
+    let (router, document) = routes::routes().split_for_parts();
+    let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
     layers::around(
         router.with_state(state).merge(docs::pages()),
+        access,
         layers::REQUEST_DEADLINE,
     )
 }

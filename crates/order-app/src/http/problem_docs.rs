@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::schema::{
     AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type,
 };
-use utoipa::openapi::{Content, HeaderBuilder, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::error::FieldError;
@@ -38,24 +40,74 @@ fn response(kinds: &[Kind]) -> utoipa::openapi::Response {
     schemas.sort_unstable();
     schemas.dedup();
     let content = match schemas.as_slice() {
-        [only] => Content::new(Some(Ref::from_schema_name(*only))),
+        [only] => ContentBuilder::new().schema(Some(Ref::from_schema_name(*only))),
         several => {
             let any = several.iter().fold(AnyOfBuilder::new(), |any, schema| {
                 any.item(Ref::from_schema_name(*schema))
             });
-            Content::new(Some(Schema::from(any.build())))
+            ContentBuilder::new().schema(Some(Schema::from(any.build())))
         }
     };
+    let content = kinds.iter().fold(content, |content, kind| {
+        let example = ExampleBuilder::new().value(Some(example(*kind)));
+        let named = (kind.row().slug, RefOr::T(example.build()));
+        content.examples_from_iter([named])
+    });
     let response = ResponseBuilder::new()
         .description(slugs.join(" "))
-        .content(MEDIA_TYPE, content);
-    if kinds.contains(&Kind::Unavailable) {
+        .content(MEDIA_TYPE, content.build());
+    if kinds.contains(&Kind::Unavailable) || kinds.contains(&Kind::RateLimited) {
         let seconds = HeaderBuilder::new()
             .schema(Some(i32::schema()))
             .description(Some("Seconds."));
         return response.header("Retry-After", seconds.build()).build();
     }
+    if kinds.contains(&Kind::Unauthenticated) {
+        let scheme = HeaderBuilder::new()
+            .schema(Some(String::schema()))
+            .description(Some("`Bearer`."));
+        return response.header("WWW-Authenticate", scheme.build()).build();
+    }
     response.build()
+}
+
+/// A problem of this kind as a caller may see it.
+fn example(kind: Kind) -> serde_json::Value {
+    let row = kind.row();
+    let detail = match kind {
+        Kind::InvalidRequest => "/amount must be an integer from 1 to 9007199254740991",
+        Kind::Unauthenticated => "the token has expired",
+        Kind::Forbidden => "the token lacks the scope ops",
+        Kind::NotFound => "there is no order OD-1",
+        Kind::OrderExists => {
+            "order OD-1 exists with 1000 CNY and pay_by 2026-11-29T08:30:00.000000Z"
+        }
+        Kind::IllegalTransition => "ship is not possible: order OD-1 is not paid",
+        Kind::PreconditionFailed => "order OD-1 has version 2",
+        Kind::RateLimited => "too many requests in a second",
+        Kind::Unavailable => "try again in a moment",
+        _ => row.title,
+    };
+    let mut example = json!({
+        "type": format!("/problems/{}", row.slug),
+        "title": row.title,
+        "status": row.status.as_u16(),
+        "detail": detail,
+        "instance": "/v1/orders/OD-1",
+    });
+    match kind {
+        Kind::InvalidRequest => {
+            let detail = "must be an integer from 1 to 9007199254740991";
+            example["errors"] = json!([{"pointer": "/amount", "detail": detail}]);
+        }
+        Kind::IllegalTransition => {
+            example["order_status"] = json!("NOT_PAID");
+            example["version"] = json!(1);
+            example["moved_by"] = serde_json::Value::Null;
+        }
+        _ => {}
+    }
+    example
 }
 
 /// Documents the problems of the operation in this file, as the type `Problems`.
@@ -138,7 +190,9 @@ fn schema_name(kind: Kind) -> &'static str {
     match kind {
         Kind::InvalidRequest => "InvalidRequestProblem",
         Kind::IllegalTransition => "IllegalTransitionProblem",
-        Kind::NotFound
+        Kind::Unauthenticated
+        | Kind::Forbidden
+        | Kind::NotFound
         | Kind::MethodNotAllowed
         | Kind::OrderExists
         | Kind::PaymentRecorded
@@ -146,6 +200,7 @@ fn schema_name(kind: Kind) -> &'static str {
         | Kind::PreconditionFailed
         | Kind::PayloadTooLarge
         | Kind::UnsupportedMediaType
+        | Kind::RateLimited
         | Kind::Internal
         | Kind::Unavailable => "Problem",
     }

@@ -61,6 +61,7 @@ problems!(
     path = "/v1/payment-exceptions/{id}/close",
     operation_id = "close_payment_exception",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath),
     request_body = ClosePaymentException,
     responses(

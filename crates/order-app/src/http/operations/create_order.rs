@@ -70,6 +70,7 @@ problems!(
     path = "/v1/orders",
     operation_id = "create_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     request_body = CreateOrder,
     responses(
         (status = 201, description = "The order as it is committed.", body = wire::Order, headers(

@@ -50,6 +50,7 @@ problems!(
     path = "/v1/dead-letters/{id}/discard",
     operation_id = "discard_dead_letter",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath),
     request_body = DiscardDeadLetter,
     responses(

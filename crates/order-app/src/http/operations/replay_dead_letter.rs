@@ -89,6 +89,7 @@ problems!(
     path = "/v1/dead-letters/{id}/replay",
     operation_id = "replay_dead_letter",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath, ReplayQuery),
     request_body = Option<ReplayDeadLetter>,
     responses(

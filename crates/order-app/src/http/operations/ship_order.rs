@@ -34,6 +34,7 @@ problems!(
     path = "/v1/orders/{order_id}/ship",
     operation_id = "ship_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     params(OrderPath, IfMatch),
     request_body = Option<OperateOrder>,
     responses(
