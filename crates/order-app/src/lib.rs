@@ -13,6 +13,7 @@ pub mod health;
 pub mod http;
 pub mod ingest;
 pub mod nats;
+mod open_files;
 pub mod payment_event;
 pub mod raw_object;
 pub mod relay;

@@ -23,6 +23,7 @@ mod outbox;
 mod pay;
 mod payment_exception;
 mod payments;
+mod pool;
 mod record;
 mod republish;
 mod retention;
@@ -50,6 +51,7 @@ pub use payment_exception::{
     UnknownExceptionState,
 };
 pub use payments::{Payment, PaymentCursor, PaymentFilter};
+pub use pool::PoolGauges;
 pub use record::{Batch, PaymentFact};
 pub use republish::{OutboxGauges, Republished};
 pub use store::{Clock, DatabaseUrl, InvalidUrl, Store, StoreOptions};

@@ -2,6 +2,7 @@
 
 mod chores;
 mod commands;
+mod pools;
 mod probe;
 
 use std::time::Duration;
@@ -26,6 +27,12 @@ pub use commands::{reconsume, republish};
 
 /// How long the database may be away at the start.
 const DATABASE_START: Duration = Duration::from_secs(30);
+
+/// Connections to the database for HTTP.
+const API_CONNECTIONS_MAX: u32 = 8;
+
+/// How long a request waits for one of them; then its caller is told to come back.
+const API_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long parts may take to stop; what isn't done by then is delivered again.
 const STOP: Duration = Duration::from_secs(11);
@@ -56,11 +63,10 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         return Ok(());
     }
     // The API has a pool of its own: its callers must not starve the way in.
-    let api_store = if config.database_url.sqlite_path().is_some() {
-        store.clone()
-    } else {
-        open_store(&config)
-    };
+    let api_store = store.beside(|options| {
+        options.connections_max = API_CONNECTIONS_MAX;
+        options.acquire_timeout = API_PATIENCE;
+    });
 
     let health = Health::default();
     health.set_database(true);
@@ -122,6 +128,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     parts.spawn(chores::settle(store.clone(), stop.clone()));
     parts.spawn(chores::forget(store.clone(), config.keep, stop.clone()));
     parts.spawn(chores::upkeep(metrics, stop.clone()));
+    parts.spawn(pools::watch(store.clone(), api_store.clone(), stop.clone()));
 
     // The first part that ends says why: it was told to, or it failed.
     let first = tokio::select! {
@@ -145,7 +152,11 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         Ok(())
     });
     // Whatever still holds a connection is cut off by the end of the process.
-    let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
+    let closed = async {
+        api_store.close().await;
+        store.close().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_millis(500), closed).await;
     tracing::info!("stopped");
     result
 }
@@ -268,4 +279,7 @@ fn describe_metrics() {
         "Open payment exceptions by verdict"
     );
     describe_gauge!("orderd_dead_letters_open", "Open dead letters");
+    describe_gauge!("orderd_ready", "1 if traffic is welcome");
+    describe_gauge!("orderd_dependency_up", "1 if it answers, by dependency");
+    pools::describe_metrics();
 }

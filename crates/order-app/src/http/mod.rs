@@ -20,6 +20,7 @@ mod openapi;
 mod operations;
 mod page;
 mod path;
+mod patient;
 mod problem;
 mod problem_docs;
 mod query;

@@ -5,6 +5,7 @@ mod durability;
 mod outbox;
 mod people;
 mod plans;
+mod pools;
 mod prepares;
 mod race;
 mod schema;
