@@ -6,6 +6,7 @@ mod broker;
 mod crash;
 mod drill;
 mod faults;
+mod fuzz;
 mod limits;
 mod process;
 mod relay;
