@@ -24,7 +24,7 @@ pub(crate) struct ClosePaymentException {
     #[schema(value_type = schemas::Resolution)]
     resolution: Resolution,
     /// Kept with the exception; the reason of the step if a mismatch is accepted.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
 

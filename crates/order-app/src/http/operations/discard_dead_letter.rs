@@ -18,7 +18,7 @@ use crate::http::wire_ops::DeadLetter;
 #[derive(Debug, ToSchema)]
 pub(crate) struct DiscardDeadLetter {
     /// Kept with the letter.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
 
