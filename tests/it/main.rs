@@ -9,6 +9,7 @@ mod faults;
 mod fuzz;
 mod limits;
 mod process;
+mod reconcile;
 mod relay;
 mod support;
 mod tidy;

@@ -23,6 +23,13 @@ pub enum Task {
     Migrate,
     /// Check the invariants.
     Audit,
+    /// Reconcile once.
+    Reconcile {
+        /// Roll everything back.
+        dry_run: bool,
+        /// Print the run as JSON.
+        json: bool,
+    },
     /// Publish order events again.
     Republish {
         /// From when on.
@@ -55,10 +62,10 @@ pub fn command() -> Command {
                     .help("A TOML file with settings; flags and environment win over it"),
             )
     };
-    let no_migrate = Arg::new("no-migrate")
-        .long("no-migrate")
-        .action(ArgAction::SetTrue)
-        .help("Do not apply migrations; exit 1 if some are missing");
+    let no_migrate = flag(
+        "no-migrate",
+        "Do not apply migrations; exit 1 if some are missing",
+    );
     Command::new("orderd")
         .about("Makes each payment count exactly once")
         .version(env!("CARGO_PKG_VERSION"))
@@ -74,6 +81,17 @@ pub fn command() -> Command {
         .subcommand(with_settings(
             Command::new("audit").about("Check every invariant; exit 3 if one is broken"),
         ))
+        .subcommand(
+            with_settings(
+                Command::new("reconcile")
+                    .about("Ask the payment service about due orders, once: heal, cancel, settle"),
+            )
+            .arg(flag(
+                "dry-run",
+                "Roll everything back; exit 3 if there was something to do",
+            ))
+            .arg(flag("json", "Print the run as JSON")),
+        )
         .subcommand(
             with_settings(
                 Command::new("republish")
@@ -136,6 +154,13 @@ fn given_token(flags: &ArgMatches) -> NewToken {
     }
 }
 
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .help(help)
+}
+
 fn since() -> Arg {
     Arg::new("since")
         .long("since")
@@ -170,6 +195,13 @@ pub fn task(matches: &ArgMatches) -> (Task, &ArgMatches) {
         ),
         Some(("migrate", flags)) => (Task::Migrate, flags),
         Some(("audit", flags)) => (Task::Audit, flags),
+        Some(("reconcile", flags)) => (
+            Task::Reconcile {
+                dry_run: flags.get_flag("dry-run"),
+                json: flags.get_flag("json"),
+            },
+            flags,
+        ),
         Some(("republish", flags)) => (
             Task::Republish {
                 since: given_since(flags),

@@ -2,7 +2,8 @@
 //!
 //! The parts don't know one another: they meet in the calls of `order-store`. Enter at
 //! [`app::serve`], then read one folder per question: how a message becomes rows ([`ingest`])
-//! and rows become messages ([`relay`]), what the broker must look like ([`nats`]), what the API answers ([`http`]).
+//! and rows become messages ([`relay`]), what the broker must look like ([`nats`]), what the API answers ([`http`]),
+//! who is asked about unpaid orders ([`payment_service`]) and by whom ([`reconcile`]).
 
 pub mod app;
 pub mod cli;
@@ -15,8 +16,11 @@ pub mod ingest;
 pub mod nats;
 mod open_files;
 pub mod payment_event;
+pub mod payment_service;
 pub mod raw_object;
+pub mod reconcile;
 pub mod relay;
+pub mod run_wire;
 pub mod telemetry;
 pub mod time_format;
 pub mod tokens;

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Task::Serve { .. }
         | Task::Migrate
         | Task::Audit
+        | Task::Reconcile { .. }
         | Task::Republish { .. }
         | Task::Token(_)
         | Task::Reconsume { .. } => {
@@ -74,6 +75,15 @@ fn run(task: Task, config: Config) -> Result<u8> {
                 print(&format!("{applied} migration(s) applied\n"))
             }
             Task::Audit => audit(&config).await,
+            Task::Reconcile { dry_run, json } => {
+                let done = app::reconcile(&config, dry_run, json, shutdown_on_signal()?).await?;
+                print(&done.text)?;
+                Ok(match done.ending {
+                    app::RunEnding::Done => DONE,
+                    app::RunEnding::Failed => FAILED,
+                    app::RunEnding::Found => FOUND,
+                })
+            }
             Task::Republish { since } => print(&app::republish(&config, since).await?),
             Task::Reconsume { since } => print(&app::reconsume(&config, since).await?),
             Task::Token(_) | Task::Openapi | Task::Diagram => Ok(DONE),

@@ -28,6 +28,7 @@ pub struct Api {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) location: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -42,9 +43,16 @@ impl Answer {
     }
 }
 
+/// Chooses who does TLS in this process, before the first HTTP client is made; a choice that was
+/// made before stays.
+pub fn choose_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 impl Api {
     /// A client for the options' service.
     pub fn new(options: &RunOptions) -> Result<Self, Error> {
+        choose_tls();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -197,8 +205,13 @@ impl Api {
         }
         let response = request.send().await?;
         let status = response.status().as_u16();
+        let location = response.headers().get("location");
+        let location = location
+            .and_then(|path| path.to_str().ok())
+            .map(str::to_owned);
         Ok(Answer {
             status,
+            location,
             body: response.bytes().await?.to_vec(),
         })
     }

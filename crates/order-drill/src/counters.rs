@@ -7,6 +7,7 @@ use crate::{Difference, Metrics, Tally, Verdict};
 
 const EVENTS: &str = "orderd_payment_events_total";
 const REDELIVERIES: &str = "orderd_redeliveries_total";
+const RECONCILIATION: &str = "orderd_reconciliation_total";
 
 /// What was thrown between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,15 @@ pub fn compare_counters(
         successes,
     );
     differences
+}
+
+/// The alarm of healed payments: as many as came from a reconciliation and moved an order.
+pub(crate) fn compare_healed(before: &Metrics, after: &Metrics, healed: u64) -> Option<Difference> {
+    let label = Some(("outcome", "healed"));
+    let sum = |metrics: &Metrics| metrics.sum(RECONCILIATION, label);
+    let found = whole(sum(after) - sum(before));
+    let what = || format!("counter {RECONCILIATION} healed");
+    (found != healed).then(|| Difference::new(what(), healed.to_string(), found.to_string()))
 }
 
 fn delta(before: &Metrics, after: &Metrics, name: &str, verdict: Option<Verdict>) -> u64 {

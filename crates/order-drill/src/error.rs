@@ -35,12 +35,18 @@ pub enum Error {
         status: u16,
     },
     /// An endpoint that the chosen options need doesn't answer as it must.
-    #[error("GET {path} answered {status}")]
+    #[error("{path} answered {status}")]
     Endpoint {
-        /// What was asked.
+        /// What was asked, with its method.
         path: String,
         /// The answer.
         status: u16,
+    },
+    /// A run was started and asked nobody.
+    #[error("no question to the payment service within {waited:?}")]
+    NotAsked {
+        /// How long was waited.
+        waited: Duration,
     },
     /// The broker's URLs can't be read or the broker refuses.
     #[error("cannot connect to the broker")]
@@ -66,6 +72,9 @@ pub enum Error {
         /// What is left to do, as last seen.
         state: String,
     },
+    /// The drill can't be the payment service.
+    #[error("cannot be the payment service")]
+    PaymentService(#[source] crate::payment_service::Error),
     /// The outbound stream can't be read.
     #[error("cannot read the stream {stream}")]
     Outbound {

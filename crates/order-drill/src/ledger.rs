@@ -92,6 +92,14 @@ impl Tally {
         }
     }
 
+    /// The payment service was faster than the event: its first message was counted as a duplicate, or there was none.
+    pub(crate) fn heal(&mut self, verdict: Verdict, copies: u16) {
+        if let Some(count) = self.0.get_mut(&verdict) {
+            *count = count.saturating_sub(1);
+        }
+        self.add(Verdict::Duplicate, u64::from(copies.min(1)));
+    }
+
     /// Adds what this outcome of the case demands.
     pub fn add_outcome(&mut self, plan: &Plan, case: &Case, outcome: &Outcome) {
         for fact in case.facts.clone() {

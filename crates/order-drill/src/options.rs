@@ -1,5 +1,7 @@
 //! What a drill is asked to do, checked before anything is sent.
 
+use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Error;
@@ -27,6 +29,8 @@ pub struct PlanOptions {
     pub lose: f64,
     /// Whether a reconciliation must have healed the lost ones.
     pub expect_healed: bool,
+    /// How many of each anomaly whose one message is lost: second payments, mismatches, refunds, payments after a cancel.
+    pub lost_anomalies: u32,
     /// Steps that are shuffled with one another; a few go astray further than that.
     pub window: u32,
     /// How many of each anomaly.
@@ -48,6 +52,7 @@ impl Default for PlanOptions {
             early: 0.05,
             lose: 0.0,
             expect_healed: false,
+            lost_anomalies: 0,
             window: 5_000,
             anomalies: Anomalies::each(5),
             cancels: 0,
@@ -114,6 +119,11 @@ impl PlanOptions {
             (0.0..=ATTEMPTS_MAX).contains(&self.attempts),
             "is a mean from 0 to 20",
         )?;
+        demand(
+            "lost-anomalies",
+            self.lost_anomalies == 0 || self.expect_healed,
+            "needs --expect-healed: nobody else finds them",
+        )?;
         demand("orders", self.orders <= ORDERS_MAX, "is at most 5000000")?;
         demand("window", self.window >= 10, "is at least 10")?;
         demand(
@@ -149,6 +159,7 @@ impl PlanOptions {
             ("never-created", never_created),
             ("dead-letters", dead_letters),
             ("cancels", self.cancels),
+            ("lost-anomalies", self.lost_anomalies),
         ];
         for (option, count) in counts {
             demand(option, count <= ANOMALIES_MAX, "is at most 100000")?;
@@ -207,6 +218,45 @@ pub struct RunOptions {
     pub ops: bool,
     /// Compare the outbound stream.
     pub events: bool,
+    /// Be the payment service that the service asks, and answer by what has happened.
+    pub payment_service: Option<PaymentService>,
+    /// How long a reconciliation may take to heal what was lost, after all else is consumed.
+    pub heal: Duration,
+}
+
+/// How the service reaches the payment service that the drill plays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaymentService {
+    /// Over the options' broker.
+    Nats {
+        /// Where it asks.
+        subject: String,
+    },
+    /// Over HTTP.
+    Http {
+        /// Where the drill listens.
+        address: SocketAddr,
+    },
+}
+
+impl FromStr for PaymentService {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "is nats:SUBJECT or http://ADDRESS:PORT";
+        if let Some(subject) = text.strip_prefix("nats:") {
+            let subject = subject.to_owned();
+            return if subject.is_empty() {
+                Err(wrong)
+            } else {
+                Ok(Self::Nats { subject })
+            };
+        }
+        let rest = text.strip_prefix("http://").ok_or(wrong)?;
+        let address = rest.split('/').next().unwrap_or_default();
+        let address = address.parse().map_err(|_| wrong)?;
+        Ok(Self::Http { address })
+    }
 }
 
 impl Default for RunOptions {
@@ -224,6 +274,8 @@ impl Default for RunOptions {
             counters: false,
             ops: false,
             events: false,
+            payment_service: None,
+            heal: Duration::from_mins(2),
         }
     }
 }

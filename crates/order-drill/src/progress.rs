@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub enum Phase {
     /// Looking for service and broker.
     Reaching,
+    /// Creating orders alone.
+    Creating,
     /// Creating orders and publishing messages.
     Throwing,
     /// Waiting for the consumer to become idle.
     Settling,
+    /// Waiting until what was lost is healed.
+    Healing,
     /// Asking about every order.
     Comparing,
     /// Looking again at what differed.
@@ -23,10 +27,12 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Reaching,
+        Self::Creating,
         Self::Throwing,
         Self::Settling,
+        Self::Healing,
         Self::Comparing,
         Self::LookingAgain,
         Self::ReadingOps,
@@ -37,8 +43,10 @@ impl Phase {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reaching => "reaching service and broker",
+            Self::Creating => "creating orders",
             Self::Throwing => "throwing",
             Self::Settling => "settling",
+            Self::Healing => "waiting until what was lost is healed",
             Self::Comparing => "comparing",
             Self::LookingAgain => "looking again at what differed",
             Self::ReadingOps => "reading exceptions and dead letters",

@@ -27,6 +27,12 @@ pub struct Report {
     pub uncertain: Option<u64>,
     /// Messages that tell a fact once more.
     pub duplicates: u64,
+    /// Facts that nobody published and that had to be recorded all the same.
+    pub lost: u64,
+    /// Payments that a reconciliation told, lost or not.
+    pub healed: u64,
+    /// Questions asked, if the drill was the payment service.
+    pub questions: Option<u64>,
     /// Cases by anomaly.
     pub anomalies: BTreeMap<&'static str, u64>,
     /// Verdicts, expected and found.
@@ -66,6 +72,7 @@ impl Report {
         readings: Option<&Readings>,
     ) -> Self {
         let verdicts = rows(&comparison, readings);
+        let healed = comparison.healed.len() as u64;
         let (differences, differences_total) = comparison.differences.into_parts();
         Self {
             seed: plan.seed,
@@ -76,6 +83,9 @@ impl Report {
             published: thrown.map(|thrown| thrown.published),
             uncertain: thrown.map(|thrown| thrown.uncertain),
             duplicates: plan.duplicates(),
+            lost: plan.to_heal().count() as u64,
+            healed,
+            questions: None,
             anomalies: anomalies(plan),
             verdicts,
             differences,
@@ -96,6 +106,26 @@ impl Report {
         }
     }
 
+    /// How many payments have this verdict; nothing if nobody asked.
+    pub fn found(&self, verdict: Verdict) -> Option<u64> {
+        let row = self
+            .verdicts
+            .iter()
+            .find(|row| row.verdict == verdict.as_str());
+        row.and_then(|row| row.found)
+    }
+
+    /// Differences that the comparison couldn't see.
+    pub(crate) fn add(&mut self, differences: Vec<Difference>) {
+        self.differences_total += differences.len() as u64;
+        self.differences.extend(differences);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_nothing(plan: &Plan) -> Self {
+        Self::new(plan, None, Comparison::default(), None)
+    }
+
     /// Whether everything is as it must be.
     pub fn is_clean(&self) -> bool {
         self.differences_total == 0
@@ -105,7 +135,11 @@ impl Report {
 fn rows(comparison: &Comparison, readings: Option<&Readings>) -> Vec<VerdictRow> {
     let row = |verdict: Verdict| VerdictRow {
         verdict: verdict.as_str(),
-        expected: comparison.expected.of(verdict),
+        expected: if verdict.is_stored() {
+            comparison.expected.of(verdict)
+        } else {
+            comparison.counted.of(verdict)
+        },
         at_least: !verdict.is_stored(),
         found: if verdict.is_stored() {
             Some(
@@ -135,6 +169,9 @@ fn anomalies(plan: &Plan) -> BTreeMap<&'static str, u64> {
     anomalies
 }
 
-fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn milliseconds<S: Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

@@ -6,12 +6,17 @@ use tokio::time::{Instant, timeout};
 
 use crate::api::Api;
 use crate::compare::compare;
-use crate::counters::{CounterRun, compare_counters};
+use crate::counters::{CounterRun, compare_counters, compare_healed};
 use crate::events::{self, Follow};
+use crate::heal;
+use crate::payment_service::{Asked, Mock, Script, Truth};
 use crate::progress::{Phase, Progress};
 use crate::report::{Readings, Report};
-use crate::throw::{self, Thrown};
-use crate::{Backlog, Broker, Comparison, Error, Metrics, Plan, RunOptions, Verdict, ops};
+use crate::throw::{self, Hand, Thrown};
+use crate::{
+    Backlog, Broker, Comparison, Error, Metrics, PaymentService, Plan, RunFigures, RunOptions,
+    Verdict, ops,
+};
 
 /// Whoever doesn't answer by then isn't there; later absences are waited for until the deadline.
 const REACH_WITHIN: Duration = Duration::from_secs(30);
@@ -24,6 +29,8 @@ pub struct Session<'a> {
     progress: &'a Progress,
     api: Api,
     broker: Broker,
+    payment_service: Option<Mock>,
+    truth: Option<Truth>,
 }
 
 /// Throws the plan, waits until all is consumed, and compares; within the options' deadline.
@@ -34,6 +41,7 @@ pub async fn run(options: &RunOptions, plan: &Plan, progress: &Progress) -> Resu
         let before = session.read_counters().await?;
         let thrown = session.throw().await?;
         session.settle().await?;
+        session.heal().await;
         session.verify(Some(&thrown), before).await
     });
     let mut report = within(options, progress, all).await?;
@@ -60,7 +68,9 @@ pub async fn verify(
     let begun = Instant::now();
     let all = Box::pin(async {
         let session = Session::open(options, plan, progress).await?;
+        session.everything_happens();
         session.settle().await?;
+        session.heal().await;
         session.verify(None, None).await
     });
     let mut report = within(options, progress, all).await?;
@@ -68,7 +78,7 @@ pub async fn verify(
     Ok(report)
 }
 
-async fn within<T>(
+pub(crate) async fn within<T>(
     options: &RunOptions,
     progress: &Progress,
     work: impl Future<Output = Result<T, Error>>,
@@ -81,12 +91,39 @@ async fn within<T>(
     })
 }
 
+/// Plays the payment service, if the options want it.
+async fn payment_service(options: &RunOptions, script: Script) -> Result<Option<Mock>, Error> {
+    let Some(way) = &options.payment_service else {
+        return Ok(None);
+    };
+    let mut mock = Mock::new(script);
+    match way {
+        PaymentService::Nats { subject } => mock.serve_nats(&options.nats, subject).await,
+        PaymentService::Http { address } => mock.serve_http(*address).await.map(|_| ()),
+    }
+    .map_err(Error::PaymentService)?;
+    Ok(Some(mock))
+}
+
 impl<'a> Session<'a> {
-    /// Connects to service and broker.
+    /// Connects to service and broker; as the payment service, answers by what happens of the plan.
     pub async fn open(
         options: &'a RunOptions,
         plan: &'a Plan,
         progress: &'a Progress,
+    ) -> Result<Self, Error> {
+        let truth = options.payment_service.as_ref().map(|_| Truth::of(plan));
+        let script = truth.as_ref().map(Truth::script).unwrap_or_default();
+        let session = Self::open_with(options, plan, progress, script).await?;
+        Ok(Self { truth, ..session })
+    }
+
+    /// Connects to service and broker; as the payment service, answers by this script.
+    pub(crate) async fn open_with(
+        options: &'a RunOptions,
+        plan: &'a Plan,
+        progress: &'a Progress,
+        script: Script,
     ) -> Result<Self, Error> {
         progress.enter(Phase::Reaching, 0);
         let api = Api::new(options)?;
@@ -99,7 +136,48 @@ impl<'a> Session<'a> {
             progress,
             api,
             broker,
+            payment_service: payment_service(options, script).await?,
+            truth: None,
         })
+    }
+
+    /// Carries out single steps.
+    pub(crate) fn hand(&self, pay_by: Option<&'static str>) -> Hand<'_> {
+        Hand {
+            plan: self.plan,
+            api: &self.api,
+            broker: &self.broker,
+            truth: self.truth.as_ref(),
+            subject: &self.options.names.inbound_subject,
+            pay_by,
+        }
+    }
+
+    /// Starts a run of the reconciliation; says where it can be looked at.
+    pub(crate) async fn start_run(&self, path: &str) -> Result<String, Error> {
+        let answer = self.api.post(path, "{}".to_owned()).await;
+        match answer.location {
+            Some(location) if answer.status == 202 => Ok(location),
+            _ => Err(Error::Endpoint {
+                path: format!("POST {path}"),
+                status: answer.status,
+            }),
+        }
+    }
+
+    /// What a run says of itself.
+    pub(crate) async fn run_figures(&self, path: &str) -> Result<RunFigures, Error> {
+        let answer = self.api.get(path).await;
+        let fault = || Error::Endpoint {
+            path: format!("GET {path}"),
+            status: answer.status,
+        };
+        serde_json::from_slice(&answer.body).map_err(|_| fault())
+    }
+
+    /// The payment service that the drill plays.
+    pub(crate) fn mock(&self) -> Option<&Mock> {
+        self.payment_service.as_ref()
     }
 
     /// The service's counters, if they are to be compared.
@@ -107,11 +185,10 @@ impl<'a> Session<'a> {
         if !self.options.counters {
             return Ok(None);
         }
-        let path = "/metrics";
-        let answer = self.api.get(path).await;
+        let answer = self.api.get("/metrics").await;
         if answer.status != 200 {
             return Err(Error::Endpoint {
-                path: path.to_owned(),
+                path: "GET /metrics".to_owned(),
                 status: answer.status,
             });
         }
@@ -125,6 +202,7 @@ impl<'a> Session<'a> {
             self.options,
             &self.api,
             &self.broker,
+            self.truth.as_ref(),
             self.progress,
         )
         .await
@@ -139,6 +217,23 @@ impl<'a> Session<'a> {
             .await
     }
 
+    /// Waits until a reconciliation has found what was lost, within its time.
+    pub async fn heal(&self) {
+        heal::wait(self.plan, self.options, &self.api, self.progress).await;
+    }
+
+    /// Whatever the plan holds was thrown before.
+    fn everything_happens(&self) {
+        if let Some(truth) = &self.truth {
+            truth.everything_happens();
+        }
+    }
+
+    /// How the service asked the payment service, if that is us.
+    fn asked(&self) -> Option<Asked> {
+        self.payment_service.as_ref().map(Mock::asked)
+    }
+
     /// Compares what the service says with the ledger.
     pub async fn verify(
         &self,
@@ -151,11 +246,11 @@ impl<'a> Session<'a> {
             progress,
             api,
             broker,
+            ..
         } = self;
         let mut comparison = compare(plan, options, api, progress).await;
-        comparison
-            .expected
-            .add(Verdict::DeadLetter, plan.letters.len() as u64);
+        let letters = plan.letters.len() as u64;
+        comparison.counted.add(Verdict::DeadLetter, letters);
         if let Some(thrown) = thrown {
             comparison.differences.absorb(thrown.differences.clone());
         }
@@ -165,9 +260,19 @@ impl<'a> Session<'a> {
                 published: thrown.published,
                 uncertain: thrown.uncertain,
             };
-            let differences = compare_counters(before, after, &comparison.expected, run);
+            let differences = compare_counters(before, after, &comparison.counted, run);
             comparison.differences.extend(differences);
+            let healed = comparison
+                .healed
+                .iter()
+                .filter(|healed| healed.verdict == Verdict::Applied);
+            let difference = compare_healed(before, after, healed.count() as u64);
+            comparison.differences.extend(difference);
         }
+        let asked = self.asked();
+        comparison
+            .differences
+            .extend(asked.as_ref().and_then(Asked::difference));
         let letters = if options.ops {
             self.read_ops(thrown, &mut comparison).await
         } else {
@@ -183,6 +288,7 @@ impl<'a> Session<'a> {
             comparison.differences.absorb(differences);
         }
         let mut report = Report::new(plan, thrown, comparison, readings.as_ref());
+        report.questions = asked.map(|asked| asked.questions);
         report.found_letters(letters);
         let left = broker.backlog(&options.names).await;
         report.unacked = left.map_or(0, |left| left.pending + left.unacked);
@@ -209,6 +315,13 @@ impl<'a> Session<'a> {
         match ops::exceptions(plan, api, &comparison.exceptions).await {
             Ok(differences) => comparison.differences.extend(differences),
             Err(fault) => comparison.differences.push(fault),
+        }
+        // A killed instance takes what it was about to tell with it.
+        if options.counters && !comparison.healed.is_empty() {
+            match ops::runs(plan, api, &comparison.healed).await {
+                Ok(differences) => comparison.differences.extend(differences),
+                Err(fault) => comparison.differences.push(fault),
+            }
         }
         // Who threw the plan earlier doesn't know any more how many copies were stored.
         let uncertain = thrown.map_or(u64::from(u32::MAX), |thrown| thrown.uncertain);

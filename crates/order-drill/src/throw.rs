@@ -4,8 +4,9 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use crate::api::Api;
+use crate::payment_service::Truth;
 use crate::progress::{Phase, Progress};
-use crate::{Broker, Difference, Differences, Error, Plan, RunOptions, Step};
+use crate::{Broker, Difference, Differences, Error, Message, Plan, RunOptions, Step};
 
 /// What was thrown.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,7 @@ pub(crate) async fn throw(
     options: &RunOptions,
     api: &Api,
     broker: &Broker,
+    truth: Option<&Truth>,
     progress: &Progress,
 ) -> Result<Thrown, Error> {
     progress.enter(Phase::Throwing, plan.steps.len() as u64);
@@ -35,7 +37,9 @@ pub(crate) async fn throw(
         plan,
         api,
         broker,
+        truth,
         subject: &options.names.inbound_subject,
+        pay_by: None,
     };
     let mut thrown = Thrown::default();
     for wave in plan.waves() {
@@ -63,7 +67,8 @@ impl Thrown {
     }
 }
 
-enum Done {
+/// What a step did.
+pub(crate) enum Done {
     Published { uncertain: u64 },
     Created,
     Cancelled,
@@ -71,15 +76,18 @@ enum Done {
 }
 
 #[derive(Clone, Copy)]
-struct Hand<'a> {
-    plan: &'a Plan,
-    api: &'a Api,
-    broker: &'a Broker,
-    subject: &'a str,
+pub(crate) struct Hand<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) api: &'a Api,
+    pub(crate) broker: &'a Broker,
+    pub(crate) truth: Option<&'a Truth>,
+    pub(crate) subject: &'a str,
+    /// Of the orders to be created, if they are to have one.
+    pub(crate) pay_by: Option<&'a str>,
 }
 
 impl Hand<'_> {
-    async fn carry_out(self, step: Step) -> Result<Done, Error> {
+    pub(crate) async fn carry_out(self, step: Step) -> Result<Done, Error> {
         match step {
             Step::Create(order) => Ok(self.create(order).await),
             Step::Cancel(order) => Ok(self.cancel(order).await),
@@ -89,6 +97,9 @@ impl Hand<'_> {
 
     async fn publish(self, message: u32) -> Result<Done, Error> {
         let message = self.plan.message(message);
+        if let (Message::Payment { fact, .. }, Some(truth)) = (message, self.truth) {
+            truth.happens(*fact);
+        }
         let subject = format!("{}.{}", self.subject, self.plan.subject_provider(message));
         let uncertain = self
             .broker
@@ -99,11 +110,14 @@ impl Hand<'_> {
 
     async fn create(self, number: u32) -> Done {
         let order = self.plan.order(number);
-        let body = json!({
+        let mut body = json!({
             "order_id": self.plan.order_id(number),
             "amount": order.amount,
             "currency": order.currency.as_str(),
         });
+        if let Some(pay_by) = self.pay_by {
+            body["pay_by"] = pay_by.into();
+        }
         // 200: an earlier try was committed and its answer lost.
         match self
             .command("/v1/orders", &body.to_string(), &[200, 201])
@@ -116,10 +130,13 @@ impl Hand<'_> {
 
     async fn cancel(self, order: u32) -> Done {
         let path = format!("/v1/orders/{}/cancel", self.plan.order_id(order));
-        match self
+        let refused = self
             .command(&path, r#"{"reason":"order-drill"}"#, &[200, 409])
-            .await
-        {
+            .await;
+        if let Some(truth) = self.truth {
+            truth.cancelled(order);
+        }
+        match refused {
             None => Done::Cancelled,
             Some(difference) => Done::Refused(difference),
         }

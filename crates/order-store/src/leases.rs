@@ -29,13 +29,7 @@ impl Store {
         let lease = lease.clone();
         self.write("leasing", move |tx| {
             let lease = lease.clone();
-            Box::pin(async move {
-                let now = tx.now();
-                let (holder, until) = (lease.holder.as_str(), Ts(now.0 + lease.ttl));
-                execute!(tx.conn(), sql::LEASE_TAKE, lease.name, holder, until, now)
-                    .map(|taken| taken == 1)
-                    .map_err(doing("taking a lease"))
-            })
+            Box::pin(async move { take(tx, &lease).await })
         })
         .await
     }
@@ -93,6 +87,15 @@ impl Store {
         });
         Ok(held.await?.pop().map(|(holder,)| holder))
     }
+}
+
+/// Takes a lease inside a transaction.
+pub(crate) async fn take(tx: &mut Tx, lease: &Lease) -> Result<bool, Error> {
+    let now = tx.now();
+    let (holder, until) = (lease.holder.as_str(), Ts(now.0 + lease.ttl));
+    execute!(tx.conn(), sql::LEASE_TAKE, lease.name, holder, until, now)
+        .map(|taken| taken == 1)
+        .map_err(doing("taking a lease"))
 }
 
 /// Renews a lease inside a transaction, which then nobody can take before it ends.

@@ -24,6 +24,7 @@ mod pay;
 mod payment_exception;
 mod payments;
 mod pool;
+mod reconcile;
 mod record;
 mod republish;
 mod retention;
@@ -52,6 +53,10 @@ pub use payment_exception::{
 };
 pub use payments::{Payment, PaymentCursor, PaymentFilter};
 pub use pool::PoolGauges;
+pub use reconcile::{
+    DueCursor, DueOrder, DuePage, FindingKind, Run, RunCounts, RunCursor, RunFinding, RunStart,
+    RunState, Slot, StartedBy, Step, Stepped, Told, UnknownRunWord,
+};
 pub use record::{Batch, PaymentFact};
 pub use republish::{OutboxGauges, Republished};
 pub use store::{Clock, DatabaseUrl, InvalidUrl, Store, StoreOptions};

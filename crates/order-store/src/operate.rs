@@ -68,6 +68,29 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Keeps in the history that an operation was refused for a reason that the store doesn't
+    /// know; returns the order as it is.
+    pub async fn refuse(
+        &self,
+        operation: Operation,
+        reason: &'static str,
+    ) -> Result<Option<Order>, Error> {
+        self.write("refusing", move |tx| {
+            let operation = operation.clone();
+            Box::pin(async move {
+                let id = operation.order_id.as_str();
+                let order = orders::lock(tx, &[id]).await?.pop();
+                if let Some(order) = &order {
+                    refuse(tx, &operation, order, reason).await?;
+                }
+                Ok(order)
+            })
+        })
+        .await
+    }
+}
+
 async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> {
     let id = operation.order_id.as_str();
     let Some(mut order) = orders::lock(tx, &[id]).await?.pop() else {

@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use crate::conn::{Conn, Tx, execute, fetch_all};
 use crate::crash;
 use crate::error::{Error, doing};
+use crate::reconcile::{Schedule, millis};
 use crate::store::Store;
 use crate::transitions::{self, NewTransition};
 use crate::ts::Ts;
@@ -107,8 +108,13 @@ impl Store {
                         });
                     }
                     transitions::insert(tx, &[NewTransition::creation(&new, now)]).await?;
-                    let check_at = Ts(now.0 + options.check_after);
-                    insert_check(tx, &new.order_id, check_at, options.check_after).await?;
+                    let first = Schedule::begin(
+                        now.0,
+                        pay_by.0,
+                        options.check_after,
+                        options.last_check_after,
+                    );
+                    insert_check(tx, &new.order_id, first).await?;
                     crash::point("creating:inserted");
                     settle::settle(
                         tx,
@@ -154,19 +160,14 @@ async fn insert(tx: &mut Tx, new: &NewOrder, pay_by: Ts) -> Result<bool, Error> 
     Ok(inserted.map_err(doing("creating an order"))? == 1)
 }
 
-async fn insert_check(
-    tx: &mut Tx,
-    order_id: &OrderId,
-    at: Ts,
-    pause: std::time::Duration,
-) -> Result<(), Error> {
-    let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+async fn insert_check(tx: &mut Tx, order_id: &OrderId, first: Schedule) -> Result<(), Error> {
     execute!(
         tx.conn(),
         sql::CHECK_INSERT,
         order_id.as_str(),
-        at,
-        pause_ms
+        Ts(first.next_check_at),
+        Ts(first.ask_at),
+        millis(first.pause),
     )
     .map(drop)
     .map_err(doing("scheduling the first question about an order"))

@@ -56,16 +56,28 @@ impl Store {
     /// After an error nothing is committed, unless it is [`Error::CommitUnknown`] or
     /// [`Error::Deadline`]: then it may be, and telling the same batch again finds out.
     pub async fn record_payments(&self, batch: Batch) -> Result<Vec<Verdict>, Error> {
+        self.record_unless(false, batch).await
+    }
+
+    /// Records a batch; a dry run is rolled back, and its verdicts say what would be.
+    pub(crate) async fn record_unless(
+        &self,
+        dry_run: bool,
+        batch: Batch,
+    ) -> Result<Vec<Verdict>, Error> {
         let batch = Arc::new(batch);
         let options = self.options.clone();
         let verdicts = {
             let batch = batch.clone();
-            self.write("recording", move |tx| {
+            self.write_unless(dry_run, "recording", move |tx| {
                 let (batch, options) = (batch.clone(), options.clone());
                 Box::pin(async move { record(tx, &batch, &options).await })
             })
             .await?
         };
+        if dry_run {
+            return Ok(verdicts);
+        }
         crash::point("recording:before-settling");
         // An order that was created meanwhile did not see these; of two that miss each other,
         // the later committer sees the other.

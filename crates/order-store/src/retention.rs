@@ -1,10 +1,11 @@
-//! What may be forgotten: closed dead letters and refusals. Payments and transitions are for ever.
+//! What may be forgotten: closed dead letters, refusals and runs. Payments and transitions are for ever.
 
 use std::time::Duration;
 
 use crate::conn::{Sql, execute};
 use crate::error::{Error, doing};
 use crate::sql::ops as sql;
+use crate::sql::reconcile::RUNS_PURGE;
 use crate::store::Store;
 use crate::ts::Ts;
 
@@ -16,7 +17,7 @@ impl Store {
     /// returns how many rows went.
     pub async fn purge(&self, keep: Duration, rows_max: u64) -> Result<u64, Error> {
         let mut purged = 0;
-        for statement in [sql::DEAD_LETTERS_PURGE, sql::REFUSALS_PURGE] {
+        for statement in [sql::DEAD_LETTERS_PURGE, sql::REFUSALS_PURGE, RUNS_PURGE] {
             let mut of_this = 0;
             while of_this < rows_max {
                 let step = self.purge_step(statement, keep).await?;

@@ -16,13 +16,21 @@ use crate::{orders, sql};
 impl Store {
     /// Judges the payments that wait for these orders, in a transaction of its own; returns how
     /// many were settled. Whatever doesn't exist yet keeps waiting.
-    pub async fn settle_waiting(&self, mut order_ids: Vec<OrderId>) -> Result<u64, Error> {
+    pub async fn settle_waiting(&self, order_ids: Vec<OrderId>) -> Result<u64, Error> {
+        self.settle_unless(false, order_ids).await
+    }
+
+    async fn settle_unless(
+        &self,
+        dry_run: bool,
+        mut order_ids: Vec<OrderId>,
+    ) -> Result<u64, Error> {
         if order_ids.is_empty() {
             return Ok(0);
         }
         order_ids.sort();
         let fast = self.options.fast_advance;
-        self.write("settling", move |tx| {
+        self.write_unless(dry_run, "settling", move |tx| {
             let order_ids = order_ids.clone();
             Box::pin(async move { settle(tx, &order_ids, fast).await })
         })
@@ -30,8 +38,8 @@ impl Store {
     }
 
     /// Finds payments that wait though their order exists (a process died between a commit and
-    /// the settling after it) and settles them, at most `limit` orders.
-    pub async fn settle_stranded(&self, limit: u32) -> Result<u64, Error> {
+    /// the settling after it) and settles them, at most `limit` orders; a dry run is rolled back.
+    pub async fn settle_stranded(&self, limit: u32, dry_run: bool) -> Result<u64, Error> {
         let stranded = self
             .read(move |conn| {
                 Box::pin(async move {
@@ -50,7 +58,7 @@ impl Store {
                 row.column("order_id", id.parse())
             })
             .collect::<Result<Vec<_>, _>>()?;
-        self.settle_waiting(ids).await
+        self.settle_unless(dry_run, ids).await
     }
 
     /// The settling after a commit. Its failure is no failure of what was committed: what it

@@ -111,6 +111,8 @@ pub struct StoreOptions {
     pub pay_within: Duration,
     /// When the payment service is first asked about an order.
     pub check_after: Duration,
+    /// How long after an order left `NOT_PAID` it is asked for the last time, if at all.
+    pub last_check_after: Option<Duration>,
     /// Connections at most; SQLite has one writer whatever this says.
     pub connections_max: u32,
     /// How long a call waits for a connection.
@@ -127,6 +129,7 @@ impl Default for StoreOptions {
             livemode: true,
             pay_within: Duration::from_mins(30),
             check_after: Duration::from_mins(5),
+            last_check_after: Some(Duration::from_hours(24)),
             connections_max: 4,
             acquire_timeout: Duration::from_secs(5),
             clock: Clock::Database,

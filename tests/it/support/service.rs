@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use order_testkit::{clear_settings, unique_name};
+use serde_json::{Value, json};
 use tokio::process::Child;
 
 use super::{Database, PATIENCE, Payments, eventually};
@@ -90,6 +91,7 @@ impl Service {
             .stderr(File::create(&log).unwrap());
         let mut command = tokio::process::Command::from(command);
         let child = command.kill_on_drop(true).spawn().unwrap();
+        order_drill::choose_tls();
         let client = reqwest::Client::builder()
             .timeout(Duration::from_secs(10))
             .build()
@@ -125,13 +127,13 @@ impl Service {
 
     fn logged(&self, field: &str) -> Option<String> {
         self.log().lines().find_map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            let line: Value = serde_json::from_str(line).ok()?;
             line.get(field)?.as_str().map(str::to_owned)
         })
     }
 
     /// Status and JSON body of a GET; none if the service doesn't answer.
-    pub(crate) async fn get(&self, path: &str) -> Option<(u16, serde_json::Value)> {
+    pub(crate) async fn get(&self, path: &str) -> Option<(u16, Value)> {
         let answer = self
             .client
             .get(format!("{}{path}", self.http))
@@ -144,18 +146,21 @@ impl Service {
 
     /// Creates an order of 10.00 EUR.
     pub(crate) async fn create(&self, order_id: &str) {
-        let body = format!(r#"{{"order_id":"{order_id}","amount":1000,"currency":"EUR"}}"#);
+        let order = json!({"order_id": order_id, "amount": 1000, "currency": "EUR"});
+        let (status, answer) = self.post("/v1/orders", &order).await;
+        assert!(status < 300, "{answer}");
+    }
+
+    /// Status and JSON body of a POST.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let request = self
             .client
-            .post(format!("{}/v1/orders", self.http))
+            .post(format!("{}{path}", self.http))
             .header("content-type", "application/json")
-            .body(body);
+            .body(body.to_string());
         let answer = request.send().await.unwrap();
-        assert!(
-            answer.status().is_success(),
-            "{}",
-            answer.text().await.unwrap()
-        );
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or_default())
     }
 
     /// The status of an order, and its version.

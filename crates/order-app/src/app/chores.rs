@@ -1,4 +1,4 @@
-//! What is done now and then: settling, forgetting, tidying up.
+//! What is done now and then: settling, tidying up.
 
 use std::time::Duration;
 
@@ -14,19 +14,13 @@ const SETTLE_EVERY: Duration = Duration::from_mins(1);
 /// Orders settled in one such look.
 const SETTLE_MAX: u32 = 1000;
 
-/// How often what is closed and old is forgotten.
-const FORGET_EVERY: Duration = Duration::from_hours(1);
-
-/// Rows of a kind that are forgotten in one go.
-const FORGET_MAX: u64 = 100_000;
-
 /// How often the recorder of metrics tidies up.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Settles what a process left that died between a commit and the settling after it.
 pub(super) async fn settle(store: Store, stop: CancellationToken) -> Result<()> {
     while !stop.is_cancelled() {
-        match store.settle_stranded(SETTLE_MAX).await {
+        match store.settle_stranded(SETTLE_MAX, false).await {
             Ok(0) => {}
             Ok(settled) => tracing::info!(settled, "stranded payments settled"),
             Err(error) => {
@@ -35,24 +29,6 @@ pub(super) async fn settle(store: Store, stop: CancellationToken) -> Result<()> 
         }
         tokio::select! {
             () = tokio::time::sleep(SETTLE_EVERY) => {}
-            () = stop.cancelled() => {}
-        }
-    }
-    Ok(())
-}
-
-/// Forgets closed dead letters and refusals after their time.
-pub(super) async fn forget(store: Store, keep: Duration, stop: CancellationToken) -> Result<()> {
-    while !stop.is_cancelled() {
-        match store.purge(keep, FORGET_MAX).await {
-            Ok(0) => {}
-            Ok(rows) => tracing::info!(rows, "closed and old rows are forgotten"),
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "old rows were not forgotten");
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(FORGET_EVERY) => {}
             () = stop.cancelled() => {}
         }
     }

@@ -4,12 +4,14 @@ mod chores;
 mod commands;
 mod pools;
 mod probe;
+mod reconciling;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use order_store::{Store, StoreOptions};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +21,14 @@ use crate::health::Health;
 use crate::http::{self, HttpState};
 use crate::ingest::{self, Ingest};
 use crate::nats::{self, Topology, TopologyError};
+use crate::payment_service::PaymentService;
+use crate::reconcile::{self, Reconciler};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
 use crate::tokens::{self, Tokens};
 
 pub use commands::{reconsume, republish};
+pub use reconciling::{Reconciled, RunEnding, reconcile};
 
 /// How long the database may be away at the start.
 const DATABASE_START: Duration = Duration::from_secs(30);
@@ -37,12 +42,26 @@ const API_PATIENCE: Duration = Duration::from_secs(2);
 /// How long parts may take to stop; what isn't done by then is delivered again.
 const STOP: Duration = Duration::from_secs(11);
 
+/// Runs that the API began and the job has not taken over yet; one works at a time.
+const RUNS_MAX: usize = 8;
+
+/// The job of these settings.
+fn reconciler(config: &Config, store: Store, service: Option<PaymentService>) -> Reconciler {
+    Reconciler {
+        store,
+        service,
+        wait_for_order: config.wait_for_order,
+        keep: config.keep,
+    }
+}
+
 /// Opens the store of `config`, with a pool for the way in.
 pub fn open_store(config: &Config) -> Store {
     let options = StoreOptions {
         livemode: config.livemode,
         pay_within: config.pay_within,
         check_after: config.check_after,
+        last_check_after: config.last_check_after,
         ..StoreOptions::default()
     };
     Store::open(&config.database_url, options)
@@ -74,11 +93,22 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         .await
         .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
     tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
+    // The pace of questions is kept over the API's pool: people wait for some of them.
+    let service = PaymentService::new(&config, api_store.clone()).await?;
+    if service.is_none() {
+        tracing::warn!(
+            "ORDERD_PAYMENT_QUERY is none: no lost payment is healed, and no unpaid order is \
+             cancelled by itself"
+        );
+    }
+    let reconciler = reconciler(&config, store.clone(), service.clone());
+    let (runs, begun) = mpsc::channel(RUNS_MAX);
     let state = HttpState::new(
         api_store.clone(),
         health.clone(),
         metrics.clone(),
         &config.nats.inbound_subject,
+        http::Reconciliation { service, runs },
     );
     let router = http::router(
         state
@@ -126,7 +156,13 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         });
     }
     parts.spawn(chores::settle(store.clone(), stop.clone()));
-    parts.spawn(chores::forget(store.clone(), config.keep, stop.clone()));
+    parts.spawn({
+        let (every, stop) = (config.reconcile_every, stop.clone());
+        async move {
+            reconcile::serve(reconciler, every, begun, stop).await;
+            Ok(())
+        }
+    });
     parts.spawn(chores::upkeep(metrics, stop.clone()));
     parts.spawn(pools::watch(store.clone(), api_store.clone(), stop.clone()));
 
@@ -270,6 +306,7 @@ fn describe_metrics() {
     );
     metrics::counter!("orderd_consumer_recreated_total").increment(0);
     relay::describe_metrics();
+    reconcile::describe_metrics();
     describe_gauge!(
         "orderd_consumer_pending",
         "Messages the consumer has not been given yet"

@@ -43,6 +43,16 @@ pub struct Config {
     pub pay_within: Duration,
     /// When the payment service is first asked.
     pub check_after: Duration,
+    /// Who is asked about unpaid orders.
+    pub payment_query: PaymentQuery,
+    /// How long after an order left `NOT_PAID` it is asked about for the last time, if at all.
+    pub last_check_after: Option<Duration>,
+    /// How often `serve` reconciles, if at all.
+    pub reconcile_every: Option<Duration>,
+    /// Questions per second to the payment service, of all instances.
+    pub reconcile_rate: u32,
+    /// How long a payment waits for its order before it is an exception.
+    pub wait_for_order: Duration,
     /// Whether real money counts.
     pub livemode: bool,
     /// How long what is closed is kept.
@@ -53,6 +63,17 @@ pub struct Config {
     pub log: String,
     /// How.
     pub log_format: LogFormat,
+}
+
+/// Who is asked about unpaid orders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaymentQuery {
+    /// Nobody.
+    Nobody,
+    /// Who answers requests on this subject.
+    Nats(String),
+    /// Who answers a POST to this URL.
+    Http(reqwest::Url),
 }
 
 /// The broker and the names in it.
@@ -114,6 +135,19 @@ impl Config {
             )?,
             pay_within: duration(given, "pay-within", Duration::from_secs(1))?,
             check_after: duration(given, "check-after", Duration::from_secs(1))?,
+            payment_query: given.parse(
+                "payment-query",
+                "none, nats:<subject without spaces, * and >> or http(s)://<host>/<path>",
+                payment_query,
+            )?,
+            last_check_after: duration_or_off(given, "last-check-after", Duration::from_secs(1))?,
+            reconcile_every: duration_or_off(given, "reconcile-every", Duration::from_secs(1))?,
+            reconcile_rate: given.parse(
+                "reconcile-rate",
+                "an integer from 1 to 10000",
+                |text| text.parse().ok().filter(|rate| (1..=10_000).contains(rate)),
+            )?,
+            wait_for_order: duration(given, "wait-for-order", Duration::from_secs(1))?,
             keep: duration(given, "keep", Duration::from_mins(1))?,
             livemode: given.parse("livemode", "true or false", |text| text.parse().ok())?,
             relay: given.parse("relay", "on or off", |text| match text {
@@ -208,23 +242,37 @@ fn overlap(one: &str, other: &str) -> bool {
     one.split('.').zip(other.split('.')).all(|(a, b)| a == b)
 }
 
+fn payment_query(text: &str) -> Option<PaymentQuery> {
+    if text == "none" {
+        return Some(PaymentQuery::Nobody);
+    }
+    if let Some(subject) = text.strip_prefix("nats:") {
+        return nats_subject(subject).map(PaymentQuery::Nats);
+    }
+    let url = reqwest::Url::parse(text).ok()?;
+    let known = matches!(url.scheme(), "http" | "https") && url.has_host();
+    known.then_some(PaymentQuery::Http(url))
+}
+
+fn duration_or_off(
+    given: &Given,
+    flag: &'static str,
+    min: Duration,
+) -> Result<Option<Duration>, Error> {
+    let allowed = format!("off, or {}", allowed_duration(min));
+    given.parse(flag, &allowed, |text| match text {
+        "off" => Some(None),
+        _ => parse_duration(text, min).map(Some),
+    })
+}
+
 fn duration(given: &Given, flag: &'static str, min: Duration) -> Result<Duration, Error> {
     given.parse(flag, &allowed_duration(min), |text| {
         parse_duration(text, min)
     })
 }
 
-/// The longest duration.
 const DURATION_MAX: Duration = Duration::from_hours(24 * 3650);
-
-/// Reads a duration as settings have them.
-pub fn parse_duration(text: &str, min: Duration) -> Option<Duration> {
-    // `humantime` lets a bare 0 pass.
-    let unit = text.chars().any(char::is_alphabetic);
-    humantime::parse_duration(text)
-        .ok()
-        .filter(|d| unit && (min..=DURATION_MAX).contains(d))
-}
 
 /// Says what [`parse_duration`] takes.
 pub fn allowed_duration(min: Duration) -> String {
@@ -232,4 +280,13 @@ pub fn allowed_duration(min: Duration) -> String {
         "a duration with a unit, such as 30s, 5m or 24h, from {} to 3650days",
         humantime::format_duration(min)
     )
+}
+
+/// Reads a duration as settings have them.
+pub fn parse_duration(text: &str, min: Duration) -> Option<Duration> {
+    // `humantime` lets a bare 0 pass.
+    let unit = text.chars().any(char::is_alphabetic);
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|duration| unit && (min..=DURATION_MAX).contains(duration))
 }

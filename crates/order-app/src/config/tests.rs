@@ -67,6 +67,27 @@ fn wrong_values_name_the_setting_and_what_is_allowed() {
     check("ORDERD_OUTBOUND_STREAM", "a b", false);
     check("ORDERD_OUTBOUND_PREFIX", "orders.*", false);
     check("ORDERD_RELAY", "off", true);
+    for (value, valid) in [
+        ("none", true),
+        ("nats:payments.query", true),
+        ("nats:payments.*", false),
+        ("nats:", false),
+        ("http://127.0.0.1:9000/query", true),
+        ("https://ann:secret@pay.example/query", true),
+        ("ftp://pay.example", false),
+        ("payments.query", false),
+        ("", false),
+    ] {
+        check("ORDERD_PAYMENT_QUERY", value, valid);
+    }
+    for (value, valid) in [("off", true), ("1m", true), ("60", false), ("0s", false)] {
+        check("ORDERD_RECONCILE_EVERY", value, valid);
+        check("ORDERD_LAST_CHECK_AFTER", value, valid);
+    }
+    for (value, valid) in [("1", true), ("10000", true), ("0", false), ("1.5", false)] {
+        check("ORDERD_RECONCILE_RATE", value, valid);
+    }
+    check("ORDERD_WAIT_FOR_ORDER", "off", false);
     check("ORDERD_RELAY", "true", false);
     check("ORDERD_LOG_FORMAT", "xml", false);
     check("DATABASE_URL", "mysql://ann@db/shop", false);

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use order_store::{
     DeadLetter, ExceptionCursor, HistoryCursor, HistoryItem, LetterCursor, Payment, PaymentCursor,
-    PaymentException,
+    PaymentException, Run, RunCursor,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,27 @@ impl Listed for DeadLetter {
 
     fn place(&self) -> LetterCursor {
         self.cursor()
+    }
+}
+
+impl Listed for Run {
+    type Place = RunCursor;
+
+    fn place(&self) -> RunCursor {
+        self.cursor()
+    }
+}
+
+impl Place for RunCursor {
+    type Parts = (i64, String);
+
+    fn to_parts(&self) -> Self::Parts {
+        (micros(self.started_at), self.id.clone())
+    }
+
+    fn from_parts((at, id): Self::Parts) -> Option<Self> {
+        let started_at = from_micros(at).filter(|_| !id.contains('\0'))?;
+        Some(Self { started_at, id })
     }
 }
 

@@ -50,6 +50,14 @@ pub(crate) enum ApiError {
     OtherVersion(Box<Order>),
     /// Money of this order waits: it is not cancelled.
     PaymentRecorded(OrderId),
+    /// A payment of this order is on its way: it is not cancelled.
+    PaymentPending(OrderId),
+    /// Nobody knows whether this order was paid, for this reason: it is not cancelled.
+    PaymentStateUnknown(OrderId, String),
+    /// Another run is at work.
+    AlreadyRunning(String),
+    /// There is no such run.
+    NoSuchRun(String),
     /// There is no such exception.
     NoSuchException(String),
     /// There is no such dead letter.
@@ -127,7 +135,11 @@ impl ApiError {
             | Self::NoSuchOrder(_)
             | Self::NoSuchOrderOrPayment(_)
             | Self::NoSuchException(_)
+            | Self::NoSuchRun(_)
             | Self::NoSuchLetter(_) => Kind::NotFound,
+            Self::PaymentPending(_) => Kind::PaymentPending,
+            Self::PaymentStateUnknown(..) => Kind::PaymentStateUnknown,
+            Self::AlreadyRunning(_) => Kind::AlreadyRunning,
             Self::AlreadyClosed(_) => Kind::AlreadyClosed,
             Self::MethodNotAllowed => Kind::MethodNotAllowed,
             Self::OrderExists(_) => Kind::OrderExists,
@@ -156,6 +168,12 @@ impl ApiError {
             Self::NoSuchOrderOrPayment(id) => format!("there is no order and no payment of {id}"),
             Self::NoSuchException(id) => format!("there is no payment exception {id}"),
             Self::NoSuchLetter(id) => format!("there is no dead letter {id}"),
+            Self::NoSuchRun(id) => format!("there is no reconciliation {id}"),
+            Self::AlreadyRunning(id) => format!("reconciliation {id} is at work"),
+            Self::PaymentPending(id) => format!("a payment of order {id} is on its way"),
+            Self::PaymentStateUnknown(id, why) => {
+                format!("nobody knows whether order {id} was paid: {why}")
+            }
             Self::AlreadyClosed(how) => how.clone(),
             Self::NotAcceptable { verdict, .. } => {
                 format!("a payment that is {verdict} can't be accepted for an order")
@@ -213,12 +231,16 @@ impl ApiError {
                 version: order.map(|order| order.version),
                 moved_by,
             },
+            Self::AlreadyRunning(id) => Members::Running { id },
             Self::Unauthenticated(_)
             | Self::Forbidden(_)
             | Self::RateLimited
             | Self::NoSuchPath
             | Self::NoSuchOrder(_)
             | Self::NoSuchOrderOrPayment(_)
+            | Self::NoSuchRun(_)
+            | Self::PaymentPending(_)
+            | Self::PaymentStateUnknown(..)
             | Self::MethodNotAllowed
             | Self::OrderExists(_)
             | Self::OtherVersion(_)

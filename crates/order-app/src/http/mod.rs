@@ -34,6 +34,7 @@ mod tests;
 mod values;
 mod wire;
 mod wire_ops;
+mod wire_runs;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -41,12 +42,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::FromRef;
 use metrics_exporter_prometheus::PrometheusHandle;
-use order_store::Store;
+use order_store::{Run, Store};
+use tokio::sync::mpsc;
 
 pub use openapi::{openapi, openapi_json};
 pub use serve::serve;
 
 use crate::health::Health;
+use crate::payment_service::PaymentService;
 use crate::tokens::Tokens;
 use access::Access;
 
@@ -57,8 +60,19 @@ pub struct HttpState {
     health: Health,
     metrics: PrometheusHandle,
     inbound: InboundSubject,
+    reconciliation: Reconciliation,
     tokens: Option<Tokens>,
     rate_limit: Option<NonZeroU32>,
+}
+
+/// What HTTP needs of the reconciliation: who is asked before an order is cancelled, and where runs
+/// go that a caller began.
+#[derive(Debug, Clone)]
+pub struct Reconciliation {
+    /// Who is asked, if there is anybody.
+    pub service: Option<PaymentService>,
+    /// To whoever carries runs out.
+    pub runs: mpsc::Sender<Run>,
 }
 
 /// The inbound subject without the provider: dead letters are replayed as if from there.
@@ -72,12 +86,14 @@ impl HttpState {
         health: Health,
         metrics: PrometheusHandle,
         inbound_subject: &str,
+        reconciliation: Reconciliation,
     ) -> Self {
         Self {
             store,
             health,
             metrics,
             inbound: InboundSubject(inbound_subject.into()),
+            reconciliation,
             tokens: None,
             rate_limit: None,
         }
@@ -95,6 +111,12 @@ impl HttpState {
     pub fn with_rate_limit(mut self, per_second: Option<NonZeroU32>) -> Self {
         self.rate_limit = per_second;
         self
+    }
+}
+
+impl FromRef<HttpState> for Reconciliation {
+    fn from_ref(state: &HttpState) -> Self {
+        state.reconciliation.clone()
     }
 }
 

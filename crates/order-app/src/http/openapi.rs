@@ -11,9 +11,10 @@ use super::{access, problem_docs, routes};
 pub(crate) const PATH: &str = "/openapi.json";
 
 /// The bodies of commands: unlike answers they can't have members that nobody knows.
-const COMMANDS: [&str; 5] = [
+const COMMANDS: [&str; 6] = [
     "ClosePaymentException",
     "CreateOrder",
+    "CreateReconciliation",
     "DiscardDeadLetter",
     "OperateOrder",
     "ReplayDeadLetter",
@@ -98,7 +99,10 @@ pub(crate) fn preamble() -> OpenApi {
     let tags = [
         ("orders", "Creating, reading and moving orders."),
         ("payments", "Recorded payments across orders."),
-        ("ops", "What needs a person: exceptions and dead letters."),
+        (
+            "ops",
+            "What needs a person: exceptions, dead letters, reconciliations.",
+        ),
         ("service", "Probes, metrics and this document."),
     ];
     let tags = tags.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)));

@@ -14,6 +14,7 @@ use super::error::ApiError;
 use super::query::{self, Given, Parameters};
 use super::wire::{HistoryItem, Payment};
 use super::wire_ops::{DeadLetter, Exception};
+use super::wire_runs::Run;
 
 const LIMIT_MAX: u32 = 200;
 const LIMIT_DEFAULT: u32 = 50;
@@ -112,6 +113,9 @@ pub(crate) type HistoryItemList = List<HistoryItem>;
 
 /// A page of exceptions.
 pub(crate) type ExceptionList = List<Exception>;
+
+/// A page of runs.
+pub(crate) type RunList = List<Run>;
 
 /// A page of dead letters.
 pub(crate) type DeadLetterList = List<DeadLetter>;

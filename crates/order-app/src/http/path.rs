@@ -8,7 +8,7 @@ use utoipa::openapi::{Ref, Required};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::schemas::{Digest, Id};
+use super::schemas::{Digest, Id, RunId};
 
 const POINTER: &str = "{order_id}";
 
@@ -53,12 +53,47 @@ impl<S: Send + Sync> FromRequestParts<S> for DigestPath {
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| ApiError::invalid("{id}", "is not UTF-8"))?;
-        let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
-        if text.len() == 64 && text.bytes().all(hex) {
+        if is_hex(&text, 64) {
             Ok(Self(text))
         } else {
             Err(ApiError::NoSuchPath)
         }
+    }
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    let hex = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    text.len() == length && text.bytes().all(hex)
+}
+
+/// The run that the path names. What is no id of a run names nothing.
+#[derive(Debug)]
+pub(crate) struct RunPath(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::invalid("{id}", "is not UTF-8"))?;
+        if is_hex(&text, 32) {
+            Ok(Self(text))
+        } else {
+            Err(ApiError::NoSuchPath)
+        }
+    }
+}
+
+impl IntoParams for RunPath {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let parameter = ParameterBuilder::new()
+            .name("id")
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .description(Some("The id of the run."))
+            .schema(Some(Ref::from_schema_name(RunId::name())));
+        vec![parameter.build()]
     }
 }
 

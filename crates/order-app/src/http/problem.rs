@@ -23,8 +23,11 @@ pub(crate) enum Kind {
     MethodNotAllowed,
     OrderExists,
     IllegalTransition,
+    PaymentPending,
     PaymentRecorded,
+    PaymentStateUnknown,
     AlreadyClosed,
+    AlreadyRunning,
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
@@ -43,7 +46,7 @@ pub(crate) struct Row {
 impl Kind {
     /// Every kind.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::InvalidRequest,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -51,8 +54,11 @@ impl Kind {
         Self::MethodNotAllowed,
         Self::OrderExists,
         Self::IllegalTransition,
+        Self::PaymentPending,
         Self::PaymentRecorded,
+        Self::PaymentStateUnknown,
         Self::AlreadyClosed,
+        Self::AlreadyRunning,
         Self::PreconditionFailed,
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
@@ -73,8 +79,15 @@ impl Kind {
             Self::IllegalTransition => {
                 (409, "illegal-transition", "The order can't take this step")
             }
+            Self::PaymentPending => (409, "payment-pending", "A payment is on its way"),
+            Self::PaymentStateUnknown => (
+                409,
+                "payment-state-unknown",
+                "Nobody knows whether the order was paid",
+            ),
             Self::PaymentRecorded => (409, "payment-recorded", "Money was received for the order"),
             Self::AlreadyClosed => (409, "already-closed", "It was closed before"),
+            Self::AlreadyRunning => (409, "already-running", "Another run is at work"),
             Self::PreconditionFailed => {
                 (412, "precondition-failed", "The order has another version")
             }
@@ -112,6 +125,9 @@ pub(crate) enum Members {
     None {},
     Invalid {
         errors: Vec<FieldError>,
+    },
+    Running {
+        id: String,
     },
     Illegal {
         order_status: Option<&'static str>,

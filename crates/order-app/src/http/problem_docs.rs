@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::error::FieldError;
 use super::problem::{Kind, MEDIA_TYPE};
-use super::schemas::OrderStatus;
+use super::schemas::{OrderStatus, RunId};
 use super::wire::HistoryItem;
 
 /// Documents the problems of an operation, by status.
@@ -152,10 +152,14 @@ pub(crate) fn schemas() -> Vec<(String, RefOr<Schema>)> {
         .required("version")
         .property("moved_by", moved_by)
         .required("moved_by");
+    let running = base()
+        .property("id", Ref::from_schema_name(RunId::name()))
+        .required("id");
     vec![
         ("Problem".to_owned(), base().into()),
         ("InvalidRequestProblem".to_owned(), invalid.into()),
         ("IllegalTransitionProblem".to_owned(), illegal.into()),
+        ("AlreadyRunningProblem".to_owned(), running.into()),
         (FieldError::name().into_owned(), FieldError::schema()),
     ]
 }
@@ -190,12 +194,15 @@ fn schema_name(kind: Kind) -> &'static str {
     match kind {
         Kind::InvalidRequest => "InvalidRequestProblem",
         Kind::IllegalTransition => "IllegalTransitionProblem",
+        Kind::AlreadyRunning => "AlreadyRunningProblem",
         Kind::Unauthenticated
         | Kind::Forbidden
         | Kind::NotFound
         | Kind::MethodNotAllowed
         | Kind::OrderExists
+        | Kind::PaymentPending
         | Kind::PaymentRecorded
+        | Kind::PaymentStateUnknown
         | Kind::AlreadyClosed
         | Kind::PreconditionFailed
         | Kind::PayloadTooLarge

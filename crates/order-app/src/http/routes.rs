@@ -4,10 +4,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::operations::{
-    cancel_order, close_payment_exception, complete_order, create_order, discard_dead_letter,
-    get_dead_letter, get_liveness, get_metrics, get_openapi, get_order, get_payment_exception,
-    get_readiness, list_dead_letters, list_order_history, list_order_payments,
-    list_payment_exceptions, list_payments, replay_dead_letter, ship_order,
+    cancel_order, close_payment_exception, complete_order, create_order, create_reconciliation,
+    discard_dead_letter, get_dead_letter, get_liveness, get_metrics, get_openapi, get_order,
+    get_payment_exception, get_readiness, get_reconciliation, list_dead_letters,
+    list_order_history, list_order_payments, list_payment_exceptions, list_payments,
+    list_reconciliations, replay_dead_letter, ship_order,
 };
 use super::{HttpState, openapi};
 
@@ -29,6 +30,9 @@ pub(crate) fn routes() -> OpenApiRouter<HttpState> {
         .routes(routes!(get_dead_letter::get_dead_letter))
         .routes(routes!(replay_dead_letter::replay_dead_letter))
         .routes(routes!(discard_dead_letter::discard_dead_letter))
+        .routes(routes!(create_reconciliation::create_reconciliation))
+        .routes(routes!(list_reconciliations::list_reconciliations))
+        .routes(routes!(get_reconciliation::get_reconciliation))
         .routes(routes!(get_metrics::get_metrics))
         .routes(routes!(get_liveness::get_liveness))
         .routes(routes!(get_readiness::get_readiness))

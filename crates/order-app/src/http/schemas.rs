@@ -73,6 +73,26 @@ described!(
     pattern("^[0-9a-f]{64}$")
 );
 described!(
+    /// The id of a run.
+    RunId,
+    pattern("^[0-9a-f]{32}$")
+);
+described!(
+    /// How far a run is.
+    RunState,
+    words(order_store::RunState::ALL.iter().map(|state| state.as_str()))
+);
+described!(
+    /// Who wanted a run.
+    StartedBy,
+    words(order_store::StartedBy::ALL.iter().map(|who| who.as_str()))
+);
+described!(
+    /// What a run reports to people.
+    FindingKind,
+    words(order_store::FindingKind::ALL.map(order_store::FindingKind::as_str))
+);
+described!(
     /// Whether an exception still needs a person.
     ExceptionState,
     words(order_store::ExceptionState::ALL.map(order_store::ExceptionState::as_str))

@@ -37,6 +37,15 @@ pub(crate) fn time(value: &RawValue) -> Result<OffsetDateTime, String> {
     time_format::parse(&text(value)?).map_err(|why| why.to_string())
 }
 
+/// Yes or no.
+pub(crate) fn boolean(value: &RawValue) -> Result<bool, String> {
+    match value.get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
+}
+
 /// A sentence of a person.
 pub(crate) fn reason(value: &RawValue) -> Result<String, String> {
     let text = text(value)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
+use tokio::sync::watch;
 
 use crate::config::NatsConfig;
 
@@ -61,6 +62,8 @@ pub(super) async fn connect_with(
             async move {
                 match event {
                     Event::Connected => tracing::debug!("connected to NATS"),
+                    // It reconnects for ever: only we end it.
+                    Event::Closed => tracing::debug!("the connection to NATS is closed"),
                     Event::ClientError(_) | Event::ServerError(_) => {
                         tracing::warn!(event = %event, "NATS reports an error");
                     }
@@ -88,4 +91,39 @@ pub(super) async fn connect_with(
         .connect(&config.servers[..])
         .await
         .map_err(ConnectError::Connect)
+}
+
+/// A connection that can be told to be gone for good: replies may end it.
+#[derive(Debug)]
+pub struct Link {
+    client: Client,
+    alive: watch::Receiver<()>,
+}
+
+impl Link {
+    /// Connects like [`connect`].
+    ///
+    /// # Errors
+    /// If a file of credentials or certificates can't be used.
+    pub async fn new(config: &NatsConfig) -> Result<Self, ConnectError> {
+        let (holder, alive) = watch::channel(());
+        let client = connect_with(config, move |_| {
+            // Held by the connection's task, and dropped with it.
+            let _ = &holder;
+        });
+        Ok(Self {
+            client: client.await?,
+            alive,
+        })
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether the connection's task has ended: nothing is sent over it any more.
+    pub fn is_gone(&self) -> bool {
+        self.alive.has_changed().is_err()
+    }
 }

@@ -8,7 +8,7 @@ mod reading;
 mod reconsume;
 mod topology;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, Link, connect};
 pub use reading::{Reading, ReadingError, StoredMessage};
 pub use reconsume::{ReconsumeError, Reconsumed};
 pub(crate) use topology::ACK_WAIT;

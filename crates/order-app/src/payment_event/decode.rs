@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use order_fsm::{Amount, Content, PaymentKey, PaymentKind};
+use order_fsm::{Amount, Content, OrderId, PaymentKey, PaymentKind};
 use order_store::{PaymentFact, Source};
 use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
 
 use super::fields::Fields;
 use super::{NotUnderstood, Reason};
@@ -34,10 +35,8 @@ pub fn decode(subject_provider: &str, body: &[u8]) -> Result<PaymentFact, NotUnd
     let order_id = parsed(&fields, "order_id", Reason::InvalidId)?;
     let provider = parsed(&fields, "provider", Reason::InvalidProvider)?;
     let transaction_id = parsed(&fields, "transaction_id", Reason::InvalidId)?;
-    let amount = amount(&fields)?;
-    let currency = parsed(&fields, "currency", Reason::InvalidCurrency)?;
-    let occurred_at = time_format::parse(&fields.string("occurred_at")?)
-        .map_err(|error| invalid(Reason::InvalidTime, "occurred_at", &error))?;
+    let content = content(&fields, order_id)?;
+    let occurred_at = occurred_at(&fields)?;
     let livemode = fields.boolean("livemode")?.unwrap_or(true);
 
     let key = PaymentKey {
@@ -55,11 +54,7 @@ pub fn decode(subject_provider: &str, body: &[u8]) -> Result<PaymentFact, NotUnd
     Ok(PaymentFact {
         key,
         event_id: Some(event_id),
-        content: Content {
-            order_id,
-            amount,
-            currency,
-        },
+        content,
         occurred_at,
         livemode,
         source: Source::Event,
@@ -76,13 +71,33 @@ fn kind(fields: &Fields<'_>) -> Result<PaymentKind, NotUnderstood> {
         })
 }
 
+/// Amount and currency, of this order.
+pub(crate) fn content(fields: &Fields<'_>, order_id: OrderId) -> Result<Content, NotUnderstood> {
+    Ok(Content {
+        order_id,
+        amount: amount(fields)?,
+        currency: parsed(fields, "currency", Reason::InvalidCurrency)?,
+    })
+}
+
+/// When it happened, as told.
+pub(crate) fn occurred_at(fields: &Fields<'_>) -> Result<OffsetDateTime, NotUnderstood> {
+    time_format::parse(&fields.string("occurred_at")?)
+        .map_err(|error| invalid(Reason::InvalidTime, "occurred_at", &error))
+}
+
 fn amount(fields: &Fields<'_>) -> Result<Amount, NotUnderstood> {
     // Out of i64 is out of range as well.
     let minor_units = fields.integer("amount")?.unwrap_or(0);
     Amount::try_from(minor_units).map_err(|error| invalid(Reason::InvalidAmount, "amount", &error))
 }
 
-fn parsed<T>(fields: &Fields<'_>, name: &'static str, reason: Reason) -> Result<T, NotUnderstood>
+/// A field that must be a string of this kind.
+pub(crate) fn parsed<T>(
+    fields: &Fields<'_>,
+    name: &'static str,
+    reason: Reason,
+) -> Result<T, NotUnderstood>
 where
     T: FromStr,
     T::Err: std::fmt::Display,

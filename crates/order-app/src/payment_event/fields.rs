@@ -17,14 +17,19 @@ pub(super) const NAMES: [&str; 9] = [
 ];
 
 /// The known fields, as they are written.
-pub(super) struct Fields<'a>(RawObject<'a>);
+pub(crate) struct Fields<'a>(RawObject<'a>);
 
 impl<'a> Fields<'a> {
-    /// Reads an object.
+    /// Reads a payment event.
     pub(super) fn read(text: &'a str) -> Result<Self, NotUnderstood> {
-        let object = RawObject::read(text, &NAMES).map_err(|error| {
+        Self::of(text, &NAMES)
+    }
+
+    /// Reads an object whose known members have these names.
+    pub(crate) fn of(text: &'a str, names: &'static [&'static str]) -> Result<Self, NotUnderstood> {
+        let object = RawObject::read(text, names).map_err(|error| {
             if error.is_data() {
-                NotUnderstood::new(Reason::WrongType, "the body must be a JSON object")
+                NotUnderstood::new(Reason::WrongType, "must be a JSON object")
             } else {
                 NotUnderstood::new(Reason::InvalidJson, error.to_string())
             }
@@ -39,18 +44,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The raw text of a field, if it is there.
-    pub(super) fn get(&self, name: &'static str) -> Option<&'a str> {
+    pub(crate) fn get(&self, name: &'static str) -> Option<&'a str> {
         self.0.get(name).map(serde_json::value::RawValue::get)
     }
 
     /// The raw text of a field that must be there.
-    pub(super) fn required(&self, name: &'static str) -> Result<&'a str, NotUnderstood> {
+    fn required(&self, name: &'static str) -> Result<&'a str, NotUnderstood> {
         self.get(name)
             .ok_or_else(|| NotUnderstood::new(Reason::MissingField, format!("{name}: is required")))
     }
 
     /// A field that must be a string.
-    pub(super) fn string(&self, name: &'static str) -> Result<String, NotUnderstood> {
+    pub(crate) fn string(&self, name: &'static str) -> Result<String, NotUnderstood> {
         let raw = self.required(name)?;
         if !raw.starts_with('"') {
             return Err(wrong_type(name, "a string"));
@@ -71,7 +76,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that must be a boolean, if it is there.
-    pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>, NotUnderstood> {
+    pub(crate) fn boolean(&self, name: &'static str) -> Result<Option<bool>, NotUnderstood> {
         match self.get(name) {
             None => Ok(None),
             Some("true") => Ok(Some(true)),

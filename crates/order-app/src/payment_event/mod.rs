@@ -7,6 +7,8 @@ mod decode;
 mod fields;
 
 pub use decode::{BODY_MAX, decode};
+pub(crate) use decode::{content, occurred_at, parsed};
+pub(crate) use fields::Fields;
 
 /// Why a message was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -158,7 +158,8 @@ fn payments(
     }));
 }
 
-fn is_payment(plan: &Plan, number: u32, view: &PaymentView) -> bool {
+/// Whether this is the payment of that fact.
+pub(crate) fn is_payment(plan: &Plan, number: u32, view: &PaymentView) -> bool {
     let fact = plan.fact(number);
     view.provider == plan.provider(fact)
         && view.kind == fact.kind.as_str()

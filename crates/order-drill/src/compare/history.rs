@@ -24,6 +24,7 @@ pub(super) fn check(
         return;
     };
     applied(order, &seen.history, &mut differ);
+    sources(seen, &mut differ);
     refused(plan, recorded, order, &seen.history, &mut differ);
 }
 
@@ -71,6 +72,24 @@ fn applied(order: &OrderView, history: &[HistoryItem], differ: &mut impl FnMut(&
             "the step of paid_by",
             format!("{:?}/{:?}", step.provider, step.transaction_id),
         );
+    }
+}
+
+/// A step that a payment made, or was refused, came by the way the payment came.
+fn sources(seen: &Seen, differ: &mut impl FnMut(&str, String)) {
+    for item in seen.history.iter().filter(|item| item.event == "pay") {
+        let mut payments = seen.payments.iter().flatten();
+        let payment = payments.find(|view| {
+            view.kind == "succeeded"
+                && item.provider.as_ref() == Some(&view.provider)
+                && item.transaction_id.as_ref() == Some(&view.transaction_id)
+        });
+        if let Some(payment) = payment
+            && payment.source != item.source
+        {
+            let found = format!("{} at version {}", item.source, item.version);
+            differ(&format!("source {}", payment.source), found);
+        }
     }
 }
 

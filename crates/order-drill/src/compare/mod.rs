@@ -5,6 +5,7 @@ mod history;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use case::is_payment;
 pub use case::{Judged, Seen, judge};
 
 use std::collections::BTreeMap;
@@ -15,9 +16,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::api::Api;
 use crate::events::Trail;
-use crate::ledger::ExpectedException;
+use crate::ledger::{ExpectedException, Outcome, Recorded};
 use crate::progress::{Phase, Progress};
-use crate::{Case, Difference, Differences, Plan, RunOptions, Scenario, Tally};
+use crate::{Case, Difference, Differences, Plan, RunOptions, Scenario, Tally, Verdict};
 
 /// What was found, and what the nearest allowed outcomes demand.
 #[derive(Debug, Clone, Default)]
@@ -28,12 +29,25 @@ pub struct Comparison {
     pub statuses: BTreeMap<String, u64>,
     /// Recorded payments by verdict.
     pub verdicts: BTreeMap<String, u64>,
-    /// What the outcomes demand of verdicts and counters.
+    /// What the outcomes demand of the recorded payments.
     pub expected: Tally,
+    /// What they demand of the counters: what a reconciliation told is no delivery.
+    pub counted: Tally,
+    /// Payments that a reconciliation told, lost or not.
+    pub healed: Vec<Healed>,
     /// Exceptions that the outcomes demand.
     pub exceptions: Vec<ExpectedException>,
     /// Applied transitions, by number of the order; kept only if they are asked for.
     pub(crate) trails: BTreeMap<u32, Trail>,
+}
+
+/// A payment that a reconciliation told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Healed {
+    /// Its fact.
+    pub fact: u32,
+    /// The verdict stored with it.
+    pub verdict: Verdict,
 }
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -120,12 +134,32 @@ async fn look_at_order(
     })
 }
 
+fn healed(plan: &Plan, outcome: &Outcome, seen: &[Seen]) -> Vec<Healed> {
+    let is_told = |fact: u32| {
+        let mut views = seen.iter().flat_map(|seen| seen.payments.iter().flatten());
+        views.any(|view| view.source == "reconciliation" && is_payment(plan, fact, view))
+    };
+    let recorded = outcome
+        .recorded
+        .iter()
+        .filter(|recorded| is_told(recorded.fact));
+    recorded
+        .map(|&Recorded { fact, verdict }| Healed { fact, verdict })
+        .collect()
+}
+
 impl Comparison {
     fn add(&mut self, plan: &Plan, look: Look<'_>, keep_trails: bool) {
         let Look { case, seen, judged } = look;
         self.differences.extend(judged.differences);
         if let Some(outcome) = case.outcomes.get(judged.outcome) {
             self.expected.add_outcome(plan, case, outcome);
+            self.counted.add_outcome(plan, case, outcome);
+            for healed in healed(plan, outcome, &seen) {
+                self.counted
+                    .heal(healed.verdict, plan.fact(healed.fact).copies);
+                self.healed.push(healed);
+            }
             self.exceptions.extend(outcome.exceptions(plan, case));
         }
         for (number, order) in case.orders.clone().zip(seen) {

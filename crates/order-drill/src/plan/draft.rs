@@ -49,6 +49,7 @@ pub(super) struct Draft<'a> {
     rng: Xoshiro256PlusPlus,
     waves: u32,
     timing: Timing,
+    lost: Vec<u32>,
     orders: Vec<Order>,
     facts: Vec<Fact>,
     messages: Vec<Message>,
@@ -65,6 +66,7 @@ impl<'a> Draft<'a> {
             rng,
             waves,
             timing,
+            lost: Vec::new(),
             orders: Vec::new(),
             facts: Vec::new(),
             messages: Vec::new(),
@@ -76,7 +78,7 @@ impl<'a> Draft<'a> {
 
     fn case(&mut self, scenario: Scenario, home: u32) {
         let manner = match scenario {
-            Scenario::CancelRace => Manner::Together,
+            Scenario::CancelRace | Scenario::LostAfterCancel => Manner::Together,
             _ if self.chance(self.options.early) => Manner::Early,
             _ => Manner::Usual,
         };
@@ -84,7 +86,8 @@ impl<'a> Draft<'a> {
         let (first_order, first_fact) = (number(self.orders.len()), number(self.facts.len()));
         let outcomes = story::play(scenario, self);
         let facts = first_fact..number(self.facts.len());
-        self.tell(facts.clone(), scenario);
+        self.tell(facts.clone());
+        self.lost.clear();
         let orders = first_order..number(self.orders.len());
         self.cases.push(Case {
             scenario,
@@ -153,6 +156,11 @@ impl<'a> Draft<'a> {
         fact
     }
 
+    /// Nobody publishes this fact.
+    pub(super) fn lose(&mut self, fact: u32) {
+        self.lost.push(fact);
+    }
+
     pub(super) fn edit(&mut self, fact: u32) -> &mut Fact {
         &mut self.facts[fact as usize]
     }
@@ -201,12 +209,14 @@ impl<'a> Draft<'a> {
         all[self.rng.random_range(0..all.len())]
     }
 
-    fn tell(&mut self, facts: Range<u32>, scenario: Scenario) {
+    fn tell(&mut self, facts: Range<u32>) {
         let mut nth = 0;
         for fact in facts {
-            let lost =
-                scenario == Scenario::Lost && self.facts[fact as usize].kind == Kind::Succeeded;
-            let copies = if lost { 0 } else { self.copies() };
+            let copies = if self.lost.contains(&fact) {
+                0
+            } else {
+                self.copies()
+            };
             self.facts[fact as usize].copies = copies;
             for copy in 0..copies {
                 let label = self.label(copy);

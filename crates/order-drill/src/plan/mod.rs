@@ -139,12 +139,22 @@ impl Plan {
         &self.messages[number as usize]
     }
 
-    /// Successes that were never published: what a payment service would still know.
+    /// What was never published, and a payment service still knows.
     pub fn lost(&self) -> impl Iterator<Item = u32> {
         (0u32..)
             .zip(&self.facts)
             .filter(|(_, fact)| fact.copies == 0)
             .map(|(number, _)| number)
+    }
+
+    /// What was never published and must be recorded all the same.
+    pub fn to_heal(&self) -> impl Iterator<Item = u32> {
+        self.ledger.cases.iter().flat_map(|case| {
+            let is_recorded =
+                |fact: &u32| case.outcomes[0].recorded.iter().any(|r| r.fact == *fact);
+            let is_lost = |fact: &u32| self.fact(*fact).copies == 0;
+            case.facts.clone().filter(is_lost).filter(is_recorded)
+        })
     }
 
     /// Messages that tell a fact once more.

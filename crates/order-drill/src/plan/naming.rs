@@ -45,6 +45,11 @@ impl Plan {
             || (0..copies.max(1)).any(|label| event_id == self.event_id(fact, label))
     }
 
+    /// When a fact happened.
+    pub fn occurred_at(&self, fact: u32) -> String {
+        occurred_at(fact)
+    }
+
     /// A payment as differences speak of it.
     pub fn payment_name(&self, number: u32) -> String {
         let fact = self.fact(number);

@@ -12,6 +12,14 @@ pub enum Scenario {
     Unpaid,
     /// A success that nobody publishes.
     Lost,
+    /// A second success that nobody publishes.
+    LostSecondPayment,
+    /// A success with wrong money that nobody publishes.
+    LostMismatch,
+    /// A refund that nobody publishes.
+    LostRefund,
+    /// A success that happens after the order was cancelled, and that nobody publishes.
+    LostAfterCancel,
     /// Two or three different successes for one order.
     SecondPayment,
     /// One minor unit more or less, perhaps with a right payment too.
@@ -34,10 +42,14 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Paid,
         Self::Unpaid,
         Self::Lost,
+        Self::LostSecondPayment,
+        Self::LostMismatch,
+        Self::LostRefund,
+        Self::LostAfterCancel,
         Self::SecondPayment,
         Self::AmountMismatch,
         Self::CurrencyMismatch,
@@ -55,6 +67,10 @@ impl Scenario {
             Self::Paid => "paid",
             Self::Unpaid => "unpaid",
             Self::Lost => "lost",
+            Self::LostSecondPayment => "lost second payment",
+            Self::LostMismatch => "lost mismatch",
+            Self::LostRefund => "lost refund",
+            Self::LostAfterCancel => "lost after cancel",
             Self::SecondPayment => "second payment",
             Self::AmountMismatch => "amount mismatch",
             Self::CurrencyMismatch => "currency mismatch",
@@ -78,6 +94,10 @@ impl Scenario {
                 Self::Paid => options.orders - unpaid - lost,
                 Self::Unpaid => unpaid,
                 Self::Lost => lost,
+                Self::LostSecondPayment
+                | Self::LostMismatch
+                | Self::LostRefund
+                | Self::LostAfterCancel => options.lost_anomalies,
                 Self::SecondPayment => anomalies.second_payments,
                 Self::AmountMismatch => anomalies.amount_mismatches,
                 Self::CurrencyMismatch => anomalies.currency_mismatches,

@@ -10,9 +10,13 @@ pub(super) fn play(scenario: Scenario, draft: &mut Draft<'_>) -> Vec<Outcome> {
         Scenario::Paid => paid(draft),
         Scenario::Unpaid => unpaid(draft),
         Scenario::Lost => lost(draft),
+        Scenario::LostSecondPayment => lost_second_payment(draft),
+        Scenario::LostMismatch => lost_mismatch(draft),
+        Scenario::LostRefund => lost_refund(draft),
+        Scenario::LostAfterCancel => lost_after_cancel(draft),
         Scenario::SecondPayment => second_payment(draft),
-        Scenario::AmountMismatch => mismatch(draft, Verdict::AmountMismatch),
-        Scenario::CurrencyMismatch => mismatch(draft, Verdict::CurrencyMismatch),
+        Scenario::AmountMismatch => mismatch(draft, Verdict::AmountMismatch).1,
+        Scenario::CurrencyMismatch => mismatch(draft, Verdict::CurrencyMismatch).1,
         Scenario::Conflict if draft.chance(0.4) => conflict_over_orders(draft),
         Scenario::Conflict => conflict_over_money(draft),
         Scenario::Reversal => reversal(draft),
@@ -49,6 +53,7 @@ fn unpaid(draft: &mut Draft<'_>) -> Vec<Outcome> {
 fn lost(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let by = draft.fact(order, Kind::Succeeded);
+    draft.lose(by);
     let attempts = draft.attempts(order, Some(by));
     if draft.expects_healing() {
         let all = with(attempts, [recorded(by, Verdict::Applied)]);
@@ -56,6 +61,51 @@ fn lost(draft: &mut Draft<'_>) -> Vec<Outcome> {
     } else {
         vec![Outcome::of_one(Fate::NotPaid, attempts)]
     }
+}
+
+/// Found by the last question about an order that is paid; unless an earlier one told of it before the event came.
+fn lost_second_payment(draft: &mut Draft<'_>) -> Vec<Outcome> {
+    let order = draft.order();
+    let told = draft.fact(order, Kind::Succeeded);
+    let lost = draft.fact(order, Kind::Succeeded);
+    draft.lose(lost);
+    [(told, lost), (lost, told)]
+        .map(|(by, other)| {
+            let all = vec![
+                recorded(by, Verdict::Applied),
+                recorded(other, Verdict::SecondPayment),
+            ];
+            Outcome::of_one(Fate::Paid { by }, all)
+        })
+        .to_vec()
+}
+
+fn lost_mismatch(draft: &mut Draft<'_>) -> Vec<Outcome> {
+    let verdict = draft.pick(&[Verdict::AmountMismatch, Verdict::CurrencyMismatch]);
+    let (wrong, outcomes) = mismatch(draft, verdict);
+    draft.lose(wrong);
+    outcomes
+}
+
+fn lost_refund(draft: &mut Draft<'_>) -> Vec<Outcome> {
+    let order = draft.order();
+    let by = draft.fact(order, Kind::Succeeded);
+    let back = draft.fact(order, Kind::Refunded);
+    draft.lose(back);
+    let all = vec![
+        recorded(by, Verdict::Applied),
+        recorded(back, Verdict::Reversed),
+    ];
+    vec![Outcome::of_one(Fate::Paid { by }, all)]
+}
+
+/// The money comes when the order is gone; if the cancelling was refused, it pays the order.
+fn lost_after_cancel(draft: &mut Draft<'_>) -> Vec<Outcome> {
+    let order = draft.order();
+    let by = draft.fact(order, Kind::Succeeded);
+    draft.lose(by);
+    draft.cancel(order);
+    cancelled_or_paid(by)
 }
 
 /// Whichever is judged first is applied; another provider's transaction may well have the same id.
@@ -90,7 +140,8 @@ fn second_payment(draft: &mut Draft<'_>) -> Vec<Outcome> {
     rivals.iter().map(outcome).collect()
 }
 
-fn mismatch(draft: &mut Draft<'_>, verdict: Verdict) -> Vec<Outcome> {
+/// The fact with the wrong money, and what may come out.
+fn mismatch(draft: &mut Draft<'_>, verdict: Verdict) -> (u32, Vec<Outcome>) {
     let order = draft.order();
     let wrong = draft.fact(order, Kind::Succeeded);
     let (more, amount_too) = (draft.chance(0.5), draft.chance(0.3));
@@ -106,22 +157,19 @@ fn mismatch(draft: &mut Draft<'_>, verdict: Verdict) -> Vec<Outcome> {
         };
     }
     if draft.chance(0.5) {
-        return vec![Outcome::of_one(
-            Fate::NotPaid,
-            vec![recorded(wrong, verdict)],
-        )];
+        let all = vec![recorded(wrong, verdict)];
+        return (wrong, vec![Outcome::of_one(Fate::NotPaid, all)]);
     }
     // Of a paid order every further success is a second payment, whatever its amount.
     let by = draft.fact(order, Kind::Succeeded);
-    [verdict, Verdict::SecondPayment]
-        .map(|wrong_verdict| {
-            let all = vec![
-                recorded(wrong, wrong_verdict),
-                recorded(by, Verdict::Applied),
-            ];
-            Outcome::of_one(Fate::Paid { by }, all)
-        })
-        .to_vec()
+    let outcomes = [verdict, Verdict::SecondPayment].map(|wrong_verdict| {
+        let all = vec![
+            recorded(wrong, wrong_verdict),
+            recorded(by, Verdict::Applied),
+        ];
+        Outcome::of_one(Fate::Paid { by }, all)
+    });
+    (wrong, outcomes.to_vec())
 }
 
 /// One transaction said to pay two orders: it is bound to the first one it was told with.
@@ -220,6 +268,10 @@ fn cancel_race(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let by = draft.fact(order, Kind::Succeeded);
     draft.cancel(order);
+    cancelled_or_paid(by)
+}
+
+fn cancelled_or_paid(by: u32) -> Vec<Outcome> {
     vec![
         Outcome::of_one(Fate::Paid { by }, vec![recorded(by, Verdict::Applied)]),
         Outcome::of_one(

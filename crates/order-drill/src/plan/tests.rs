@@ -16,6 +16,8 @@ fn options(seed: u64) -> PlanOptions {
         duplicates: 0.2,
         early: 0.2,
         window: 200,
+        expect_healed: true,
+        lost_anomalies: 6,
         anomalies: Anomalies::each(8),
         cancels: 8,
         ..PlanOptions::default()
@@ -136,12 +138,17 @@ fn every_anomaly_occurs_as_often_as_asked() {
             Scenario::Unpaid => 30,
             Scenario::Lost => 14,
             Scenario::Paid => 256,
+            Scenario::LostSecondPayment
+            | Scenario::LostMismatch
+            | Scenario::LostRefund
+            | Scenario::LostAfterCancel => 6,
             _ => 8,
         };
         assert_eq!(count(scenario), expected, "{scenario:?}");
     }
     assert_eq!(plan.letters.len(), Fault::ALL.len() * 8);
-    assert_eq!(plan.lost().count(), 14);
+    assert_eq!(plan.lost().count(), 14 + 4 * 6);
+    assert_eq!(plan.to_heal().count(), 14 + 4 * 6);
 }
 
 /// The wave of the first step that is this one.
@@ -189,18 +196,20 @@ fn an_early_event_is_stored_a_wave_before_its_order() {
 #[test]
 fn an_order_is_cancelled_only_after_it_was_created() {
     let plan = plan(6);
-    for case in plan
-        .ledger
-        .cases
-        .iter()
-        .filter(|case| case.scenario == Scenario::CancelRace)
-    {
+    for case in &plan.ledger.cases {
+        if !matches!(
+            case.scenario,
+            Scenario::CancelRace | Scenario::LostAfterCancel
+        ) {
+            continue;
+        }
         let cancelled = wave_of(
             &plan,
             |step| matches!(step, Step::Cancel(order) if case.orders.contains(order)),
         );
         assert!(created_in(&plan, case) < cancelled, "{case:?}");
-        assert_eq!(told_in(&plan, case), cancelled);
+        let is_lost = case.scenario == Scenario::LostAfterCancel;
+        assert_eq!(told_in(&plan, case), cancelled.filter(|_| !is_lost));
     }
 }
 
@@ -211,6 +220,7 @@ fn a_lost_success_is_healed_only_if_that_is_expected() {
             lose: 1.0,
             unpaid: 0.0,
             expect_healed,
+            lost_anomalies: 0,
             ..options(1)
         };
         let plan = Plan::generate(&options).expect("the options are fine");
@@ -229,6 +239,8 @@ fn a_lost_success_is_healed_only_if_that_is_expected() {
                 .collect();
             assert_eq!(states, [Some(status)]);
         }
+        let to_heal = if expect_healed { 300 } else { 0 };
+        assert_eq!(plan.to_heal().count(), to_heal);
     }
 }
 

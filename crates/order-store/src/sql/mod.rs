@@ -6,6 +6,7 @@
 pub(crate) mod audit;
 pub(crate) mod ops;
 pub(crate) mod outbox;
+pub(crate) mod reconcile;
 
 use crate::conn::Sql;
 
@@ -394,8 +395,8 @@ pub(crate) const DEAD_LETTER_INSERT: Sql = Sql::both(
 
 pub(crate) const CHECK_INSERT: Sql = Sql::both(
     "
-    INSERT INTO checks (order_id, next_check_at, pause_ms)
-    VALUES ($1, $2, $3)
+    INSERT INTO checks (order_id, next_check_at, ask_at, pause_ms)
+    VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING",
 );
 

@@ -207,7 +207,7 @@ on_both! {
             "WAITING_FOR_ORDER tx1 O1 1000 EUR closed",
             "WAITING_FOR_ORDER tx2 O2 1000 EUR closed",
         ]);
-        assert_eq!(db.store.settle_stranded(100).await.unwrap(), 0);
+        assert_eq!(db.store.settle_stranded(100, false).await.unwrap(), 0);
         let later = db.at(NOW + Duration::hours(1));
         assert!(later.audit().await.unwrap().is_empty());
     }

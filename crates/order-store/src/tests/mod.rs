@@ -8,6 +8,7 @@ mod plans;
 mod pools;
 mod prepares;
 mod race;
+mod reconcile;
 mod schema;
 
 use std::path::PathBuf;

@@ -8,7 +8,12 @@ use crate::sql;
 
 on_both! {
     async fn every_statement_is_known_to_the_database(db) {
-        let more = [sql::audit::ALL, sql::ops::ALL, sql::outbox::ALL];
+        let more = [
+            sql::audit::ALL,
+            sql::ops::ALL,
+            sql::outbox::ALL,
+            sql::reconcile::ALL,
+        ];
         for (name, statement) in sql::ALL.iter().chain(more.into_iter().flatten()).copied() {
             let prepared = db.store.read(move |conn| Box::pin(async move {
                 match conn {

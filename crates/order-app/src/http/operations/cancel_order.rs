@@ -5,7 +5,9 @@ use axum::extract::State;
 use order_fsm::OrderEvent;
 use order_store::Store;
 
-use super::operate::{OperateOrder, operate};
+use super::ask_first::ask_first;
+use super::operate::{OperateOrder, operate, operation};
+use crate::http::Reconciliation;
 use crate::http::actor::Actor;
 use crate::http::body::Optional;
 use crate::http::error::ApiError;
@@ -19,7 +21,9 @@ problems!(
     InvalidRequest,
     NotFound,
     IllegalTransition,
+    PaymentPending,
     PaymentRecorded,
+    PaymentStateUnknown,
     PreconditionFailed,
     PayloadTooLarge,
     UnsupportedMediaType,
@@ -29,7 +33,9 @@ problems!(
 
 /// Cancel an order
 ///
-/// From `NOT_PAID` to `CANCELLED`, unless money was received for it.
+/// From `NOT_PAID` to `CANCELLED`, unless money was received for it. The payment service, if one is
+/// set, is asked first: an order that was paid, may be on its way to be paid, or that nobody knows
+/// about is not cancelled.
 #[utoipa::path(
     post,
     path = "/v1/orders/{order_id}/cancel",
@@ -45,19 +51,16 @@ problems!(
 )]
 pub(crate) async fn cancel_order(
     State(store): State<Store>,
+    State(reconciliation): State<Reconciliation>,
     OrderPath(order_id): OrderPath,
     actor: Actor,
     if_match: IfMatch,
     Params(Nothing): Params<Nothing>,
     Optional(command): Optional<OperateOrder>,
 ) -> Result<Json<wire::Order>, ApiError> {
-    operate(
-        &store,
-        OrderEvent::Cancel,
-        order_id,
-        actor,
-        if_match,
-        command,
-    )
-    .await
+    let operation = operation(OrderEvent::Cancel, order_id, actor, if_match, command);
+    if let Some(service) = &reconciliation.service {
+        ask_first(&store, service, &operation).await?;
+    }
+    operate(&store, operation).await
 }

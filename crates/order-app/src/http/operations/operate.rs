@@ -32,17 +32,16 @@ impl Command for OperateOrder {
     }
 }
 
-/// Moves an order. Being there already is no error; everything else that isn't a step is.
-pub(crate) async fn operate(
-    store: &Store,
+/// What a request asks for.
+pub(crate) fn operation(
     event: OrderEvent,
     order_id: OrderId,
     Actor(actor): Actor,
     IfMatch(if_version): IfMatch,
     command: Option<OperateOrder>,
-) -> Result<Json<wire::Order>, ApiError> {
-    let operation = Operation {
-        order_id: order_id.clone(),
+) -> Operation {
+    Operation {
+        order_id,
         event,
         source: Source::Api,
         actor,
@@ -53,7 +52,15 @@ pub(crate) async fn operate(
             illegal: Kind::IllegalTransition.row().slug,
             money_held: Kind::PaymentRecorded.row().slug,
         },
-    };
+    }
+}
+
+/// Moves an order. Being there already is no error; everything else that isn't a step is.
+pub(crate) async fn operate(
+    store: &Store,
+    operation: Operation,
+) -> Result<Json<wire::Order>, ApiError> {
+    let (event, order_id) = (operation.event, operation.order_id.clone());
     match store.operate(operation).await? {
         Operated::Applied(order) | Operated::AlreadyThere(order) => Ok(Json(order.into())),
         Operated::Refused(order, refusal) => {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use order_fsm::OrderEvent;
 use order_store::Store;
 
-use super::operate::{OperateOrder, operate};
+use super::operate::{OperateOrder, operate, operation};
 use crate::http::actor::Actor;
 use crate::http::body::Optional;
 use crate::http::error::ApiError;
@@ -50,5 +50,6 @@ pub(crate) async fn ship_order(
     Params(Nothing): Params<Nothing>,
     Optional(command): Optional<OperateOrder>,
 ) -> Result<Json<wire::Order>, ApiError> {
-    operate(&store, OrderEvent::Ship, order_id, actor, if_match, command).await
+    let operation = operation(OrderEvent::Ship, order_id, actor, if_match, command);
+    operate(&store, operation).await
 }

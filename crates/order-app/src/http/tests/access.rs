@@ -6,12 +6,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode};
 use futures_util::StreamExt as _;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::Value;
 
 use super::app::{Answer, TestApp};
 use crate::http::access::Access;
-use crate::http::{HttpState, openapi, openapi_json, router};
+use crate::http::{openapi, openapi_json, router};
 use crate::tokens::{NewToken, Scope, Tokens, issue};
 
 /// The API with tokens.
@@ -55,13 +54,7 @@ impl Closed {
         let text = std::fs::read_to_string(&file).unwrap();
         let line = format!("late orders:read,orders:write,ops 2020-01-01T00:00:00Z {digest}\n");
         std::fs::write(&file, text + &line).unwrap();
-        let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let state = HttpState::new(
-            app.store.clone(),
-            app.health.clone(),
-            metrics,
-            "payments.events",
-        );
+        let state = app.state.clone();
         app.router = router(
             state
                 .with_tokens(Some(Tokens::load(&file).unwrap()))
@@ -336,13 +329,7 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
 #[tokio::test]
 async fn without_tokens_all_callers_share_the_rate() {
     let mut app = TestApp::start().await;
-    let metrics = PrometheusBuilder::new().build_recorder().handle();
-    let state = HttpState::new(
-        app.store.clone(),
-        app.health.clone(),
-        metrics,
-        "payments.events",
-    );
+    let state = app.state.clone();
     app.router = router(state.with_rate_limit(NonZeroU32::new(1)));
     tokio::time::pause();
     app.get("/v1/nothing").await.problem(404, "not-found");

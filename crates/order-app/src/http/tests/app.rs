@@ -9,14 +9,16 @@ use axum::http::request::Builder;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use order_fsm::{Content, PaymentKey, Verdict};
-use order_store::{Batch, Clock, PaymentFact, Source, Store, StoreOptions};
+use order_store::{Batch, Clock, PaymentFact, Run, Source, Store, StoreOptions};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::macros::datetime;
+use tokio::sync::{Mutex, mpsc};
 use tower::ServiceExt as _;
 
 use crate::health::Health;
-use crate::http::{HttpState, openapi_json, router};
+use crate::http::{HttpState, Reconciliation, openapi_json, router};
+use crate::payment_service::PaymentService;
 
 /// When everything in these tests happens.
 pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
@@ -24,8 +26,12 @@ pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC)
 /// The API on a database of its own.
 pub(super) struct TestApp {
     pub(super) router: Router,
+    /// What the router was made of.
+    pub(super) state: HttpState,
     pub(super) store: Store,
     pub(super) health: Health,
+    /// Runs that nobody carries out.
+    pub(super) begun: Mutex<mpsc::Receiver<Run>>,
     document: Value,
     folder: PathBuf,
 }
@@ -39,6 +45,13 @@ impl Drop for TestApp {
 
 impl TestApp {
     pub(super) async fn start() -> Self {
+        Self::start_asking(|_| None).await
+    }
+
+    /// With a payment service.
+    pub(super) async fn start_asking(
+        service: impl FnOnce(&Store) -> Option<PaymentService>,
+    ) -> Self {
         let folder = std::env::temp_dir().join(order_testkit::unique_name("orderd_http"));
         std::fs::create_dir_all(&folder).unwrap();
         let url = format!("sqlite://{}", folder.join("orderd.db").display());
@@ -48,19 +61,25 @@ impl TestApp {
         };
         let store = Store::open(&url.parse().unwrap(), options);
         store.migrate().await.unwrap();
+        let service = service(&store);
+        let (runs, begun) = mpsc::channel(1);
         let health = Health::default();
         let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let router = router(HttpState::new(
+        let state = HttpState::new(
             store.clone(),
             health.clone(),
             metrics,
             "payments.events",
-        ));
+            Reconciliation { service, runs },
+        );
+        let router = router(state.clone());
         let document = serde_json::from_str(&openapi_json()).unwrap();
         Self {
             router,
+            state,
             store,
             health,
+            begun: Mutex::new(begun),
             document,
             folder,
         }

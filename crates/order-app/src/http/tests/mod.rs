@@ -14,6 +14,7 @@ mod operate_order;
 mod ops;
 mod problems;
 mod queries;
+mod reconciliations;
 mod serve;
 mod service;
 mod telemetry;

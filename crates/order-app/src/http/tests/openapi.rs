@@ -94,7 +94,7 @@ fn every_operation_has_a_name_a_summary_and_its_problems() {
             assert!(responses.contains_key("404"), "{name}");
         }
     }
-    assert_eq!(ids.len(), 19);
+    assert_eq!(ids.len(), 22);
 }
 
 #[test]

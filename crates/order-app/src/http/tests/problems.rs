@@ -11,12 +11,15 @@ use axum::response::IntoResponse as _;
 use axum::routing::get;
 use utoipa::openapi::OpenApi;
 
+use serde_json::json;
+
 use super::access::Closed;
 use super::app::{self, Answer, TestApp};
 use crate::http::access::Access;
 use crate::http::error::ApiError;
 use crate::http::layers;
 use crate::http::problem::Kind;
+use crate::payment_service::stub::{Say, Stub};
 use crate::tokens::Scope;
 
 /// A router whose operations go wrong in the ways that tests can't bring about from outside.
@@ -57,7 +60,14 @@ async fn ask(router: &Router, path: &str) -> Answer {
 
 #[tokio::test]
 async fn every_kind_of_problem_is_told_in_the_same_form() {
-    let app = TestApp::start().await;
+    let stub = Stub::start(|_| {
+        Say::Entries(vec![
+            json!({ "order_id": "OD-2", "state": "unpaid" }),
+            json!({ "order_id": "OD-PENDING", "state": "pending" }),
+        ])
+    })
+    .await;
+    let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
     let faulty = faulty();
     let closed = Closed::start(None).await;
     let seldom = Access::new(None, NonZeroU32::new(1), &OpenApi::default());
@@ -65,6 +75,8 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
     ask(&limited, "/v1/once").await;
     let limited = ask(&limited, "/v1/again").await;
     app.create("OD-1").await;
+    app.create("OD-PENDING").await;
+    app.create("OD-3").await;
     app.create("OD-2").await;
     app.pay("OD-2", "tx-1", 1).await;
     let order = r#"{"order_id":"OD-1","amount":1,"currency":"CNY"}"#;
@@ -75,6 +87,7 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
     let close = format!("/v1/payment-exceptions/{id}/close");
     app.post(&close, r#"{"resolution":"refunded","note":"x"}"#)
         .await;
+    app.post("/v1/reconciliations", "").await;
     let other_version = app::post("/v1/orders/OD-1/cancel").header("if-match", "\"2\"");
     let other_version = other_version.body(Body::empty()).unwrap();
     let untyped = Request::post("/v1/orders").body(Body::from(order)).unwrap();
@@ -89,9 +102,12 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
         app.send(put).await,
         app.post("/v1/orders", order).await,
         app.post("/v1/orders/OD-1/ship", "").await,
+        app.post("/v1/orders/OD-PENDING/cancel", "").await,
         app.post("/v1/orders/OD-2/cancel", "").await,
+        app.post("/v1/orders/OD-3/cancel", "").await,
         app.post(&close, r#"{"resolution":"accepted","note":"x"}"#)
             .await,
+        app.post("/v1/reconciliations", "").await,
         app.send(other_version).await,
         app.post("/v1/orders", vec![b' '; 65_537]).await,
         app.send(untyped).await,

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use order_drill::{Anomalies, Names, PlanOptions, RunOptions};
+use order_drill::{Anomalies, Names, PaymentService, PlanOptions, RunOptions};
 use time::OffsetDateTime;
+
+use crate::duel::DuelArgs;
+use crate::serve::ServeArgs;
 
 /// Throws payments at a running service and says, from outside, whether each counted once.
 ///
@@ -13,7 +16,7 @@ use time::OffsetDateTime;
 #[command(name = "order-drill", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -26,6 +29,11 @@ pub(crate) enum Command {
     Verify(Everything),
     /// Say what would be thrown and what must come out
     Plan(Everything),
+    /// Let a run that cancels overdue orders and the events that pay them go at the same moment, and compare; for a
+    /// service with --check-after 1ms, --reconcile-every off, --last-check-after off, and nobody else's orders
+    CancelAgainstPay(DuelArgs),
+    /// Be a payment service that answers by a script, until SIGINT or SIGTERM
+    PaymentService(ServeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -72,6 +80,9 @@ struct PlanArgs {
     /// Demand that a reconciliation has healed the lost ones
     #[arg(long)]
     expect_healed: bool,
+    /// How many of each anomaly whose one message is lost; needs --expect-healed
+    #[arg(long, default_value_t = 0)]
+    lost_anomalies: u32,
     /// Steps that are shuffled with one another
     #[arg(long, default_value_t = 5_000)]
     window: u32,
@@ -110,7 +121,7 @@ struct AnomalyArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "At what, and how")]
-struct RunArgs {
+pub(crate) struct RunArgs {
     /// Base URL of the service
     #[arg(
         long,
@@ -153,6 +164,12 @@ struct RunArgs {
     /// Compare the outbound stream
     #[arg(long)]
     events: bool,
+    /// Be the payment service that the service asks, on this subject or address, and answer by what has happened
+    #[arg(long, value_name = "nats:SUBJECT|http://ADDR")]
+    payment_service: Option<PaymentService>,
+    /// How long a reconciliation may take to heal what was lost, after all else is consumed
+    #[arg(long, default_value = "2m", value_parser = humantime::parse_duration)]
+    heal: Duration,
     #[arg(long, default_value = "PAYMENTS")]
     inbound_stream: String,
     #[arg(long, default_value = "payments.events")]
@@ -165,26 +182,14 @@ struct RunArgs {
     outbound_prefix: String,
 }
 
-impl Cli {
-    pub(crate) fn command(&self) -> &Command {
-        &self.command
-    }
-
+impl Everything {
     pub(crate) fn json(&self) -> bool {
-        self.everything().json
-    }
-
-    fn everything(&self) -> &Everything {
-        match &self.command {
-            Command::Run(all) | Command::Throw(all) | Command::Verify(all) | Command::Plan(all) => {
-                all
-            }
-        }
+        self.json
     }
 
     pub(crate) fn plan_options(&self) -> PlanOptions {
-        let PlanArgs { anomalies, .. } = &self.everything().plan;
-        let args = &self.everything().plan;
+        let args = &self.plan;
+        let anomalies = &args.anomalies;
         // 32 bits are enough to tell runs apart, and can be read out.
         let seed = args
             .seed
@@ -201,6 +206,7 @@ impl Cli {
             early: args.early,
             lose: args.lose,
             expect_healed: args.expect_healed,
+            lost_anomalies: args.lost_anomalies,
             window: args.window,
             anomalies: Anomalies {
                 second_payments: each(anomalies.second_payments),
@@ -218,7 +224,13 @@ impl Cli {
     }
 
     pub(crate) fn run_options(&self) -> RunOptions {
-        let args = &self.everything().run;
+        self.run.options()
+    }
+}
+
+impl RunArgs {
+    pub(crate) fn options(&self) -> RunOptions {
+        let args = self;
         RunOptions {
             http: args.http.clone(),
             nats: args.nats.clone(),
@@ -238,6 +250,8 @@ impl Cli {
             counters: args.counters,
             ops: args.ops,
             events: args.events,
+            payment_service: args.payment_service.clone(),
+            heal: args.heal,
         }
     }
 }
@@ -246,7 +260,7 @@ impl Cli {
     clippy::disallowed_methods,
     reason = "the time only makes the prefix unique"
 )]
-fn default_prefix(seed: u64) -> String {
+pub(crate) fn default_prefix(seed: u64) -> String {
     format!(
         "d{seed:x}-{:x}-",
         OffsetDateTime::now_utc().unix_timestamp()
@@ -258,7 +272,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use order_drill::Plan;
 
-    use super::Cli;
+    use super::{Cli, Command};
 
     #[test]
     fn the_command_line_is_well_formed() {
@@ -269,6 +283,9 @@ mod tests {
     fn the_default_prefix_fits_the_largest_seed() {
         let seed = u64::MAX.to_string();
         let cli = Cli::parse_from(["order-drill", "plan", "--orders", "1", "--seed", &seed]);
-        assert!(Plan::generate(&cli.plan_options()).is_ok());
+        let Command::Plan(all) = cli.command else {
+            unreachable!("it was asked for a plan");
+        };
+        assert!(Plan::generate(&all.plan_options()).is_ok());
     }
 }

@@ -1,7 +1,9 @@
 //! `order-drill`: throws payments at a running service and says whether each counted once.
 
 mod cli;
+mod duel;
 mod print;
+mod serve;
 mod watch;
 
 use std::process::ExitCode;
@@ -10,56 +12,76 @@ use anyhow::Context;
 use clap::Parser;
 use order_drill::{Plan, Progress};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Everything};
 
 const DIFFERENCES_FOUND: u8 = 3;
 const WRONG_USAGE: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let plan = match Plan::generate(&cli.plan_options()) {
+    // Only one provider is compiled in, and that it is installed twice is no harm.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (all, deed) = match Cli::parse().command {
+        Command::Run(all) => (all, Deed::Run),
+        Command::Throw(all) => (all, Deed::Throw),
+        Command::Verify(all) => (all, Deed::Verify),
+        Command::Plan(all) => (all, Deed::Plan),
+        Command::CancelAgainstPay(args) => return finish(duel::play(&args).await),
+        Command::PaymentService(args) => return finish(serve::serve(&args).await.map(|()| true)),
+    };
+    let plan = match Plan::generate(&all.plan_options()) {
         Ok(plan) => plan,
         Err(error) => {
             print::error(&error.into());
             return ExitCode::from(WRONG_USAGE);
         }
     };
-    match carry_out(&cli, &plan).await {
+    let done = carry_out(deed, &all, &plan).await;
+    if done.is_err() {
+        print::repeat(&plan);
+    }
+    finish(done)
+}
+
+/// What to do with a plan.
+enum Deed {
+    Run,
+    Throw,
+    Verify,
+    Plan,
+}
+
+/// Says whether everything is as it must be.
+async fn carry_out(deed: Deed, all: &Everything, plan: &Plan) -> anyhow::Result<bool> {
+    let options = all.run_options();
+    let progress = Progress::default();
+    let report = match deed {
+        Deed::Plan => {
+            print::plan(plan, all.json()).context("cannot print the plan")?;
+            return Ok(true);
+        }
+        Deed::Throw => {
+            let work = order_drill::throw(&options, plan, &progress);
+            let thrown = watch::beside(&progress, work).await?;
+            print::thrown(plan, &thrown, all.json()).context("cannot print the result")?;
+            return Ok(thrown.differences.total() == 0);
+        }
+        Deed::Run => watch::beside(&progress, order_drill::run(&options, plan, &progress)).await?,
+        Deed::Verify => {
+            watch::beside(&progress, order_drill::verify(&options, plan, &progress)).await?
+        }
+    };
+    print::report(&report, all.json()).context("cannot print the report")?;
+    Ok(report.is_clean())
+}
+
+fn finish(done: anyhow::Result<bool>) -> ExitCode {
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DIFFERENCES_FOUND),
         Err(error) => {
             print::error(&error);
-            print::repeat(&plan);
             ExitCode::FAILURE
         }
     }
-}
-
-/// Says whether everything is as it must be.
-async fn carry_out(cli: &Cli, plan: &Plan) -> anyhow::Result<bool> {
-    // Only one provider is compiled in, and that it is installed twice is no harm.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let options = cli.run_options();
-    let progress = Progress::default();
-    let report = match cli.command() {
-        Command::Plan(_) => {
-            print::plan(plan, cli.json()).context("cannot print the plan")?;
-            return Ok(true);
-        }
-        Command::Throw(_) => {
-            let work = order_drill::throw(&options, plan, &progress);
-            let thrown = watch::beside(&progress, work).await?;
-            print::thrown(plan, &thrown, cli.json()).context("cannot print the result")?;
-            return Ok(thrown.differences.total() == 0);
-        }
-        Command::Run(_) => {
-            watch::beside(&progress, order_drill::run(&options, plan, &progress)).await?
-        }
-        Command::Verify(_) => {
-            watch::beside(&progress, order_drill::verify(&options, plan, &progress)).await?
-        }
-    };
-    print::report(&report, cli.json()).context("cannot print the report")?;
-    Ok(report.is_clean())
 }

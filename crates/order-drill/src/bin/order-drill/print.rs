@@ -58,11 +58,17 @@ pub(crate) fn report(report: &Report, as_json: bool) -> io::Result<()> {
         _ => format!("{} published earlier", report.messages),
     };
     let orders = format!("{}: {}", report.orders, counts(&report.statuses));
+    let told = match report.questions {
+        Some(questions) => format!("{} in {questions} questions", report.healed),
+        None => report.healed.to_string(),
+    };
+    let healing = format!("{}, told by a reconciliation: {told}", report.lost);
     let duration = humantime::format_duration(rounded(report.duration));
     let facts = [
         ("orders", orders),
         ("messages", published),
         ("duplicates", report.duplicates.to_string()),
+        ("lost", healing),
         ("anomalies", counts(&report.anomalies)),
         ("seed", report.seed.to_string()),
         ("prefix", report.prefix.clone()),

@@ -1,5 +1,6 @@
 //! A service that keeps the contract shows no difference; one that breaks it anywhere shows some.
 
+mod healing;
 mod model;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use crate::events::{Follow, Trail};
 use crate::ops::compare_exceptions;
 use crate::{Anomalies, Case, Difference, Plan, PlanOptions, Scenario, Verdict};
 
-fn plan(seed: u64) -> Plan {
-    let options = PlanOptions {
+fn options(seed: u64) -> PlanOptions {
+    PlanOptions {
         seed,
         orders: 150,
         lose: 0.05,
@@ -22,8 +23,15 @@ fn plan(seed: u64) -> Plan {
         anomalies: Anomalies::each(12),
         cancels: 12,
         ..PlanOptions::default()
-    };
-    Plan::generate(&options).expect("the options are fine")
+    }
+}
+
+fn plan_of(options: &PlanOptions) -> Plan {
+    Plan::generate(options).expect("the options are fine")
+}
+
+fn plan(seed: u64) -> Plan {
+    plan_of(&options(seed))
 }
 
 fn compared(plan: &Plan, model: &Model) -> Comparison {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::compare::Seen;
+use crate::payment_service::{Entry, Truth};
 use crate::view::ExceptionView;
 use crate::{HistoryItem, Message, OrderView, PaidBy, PaymentView, Plan, Step, Verdict};
 
@@ -41,6 +42,8 @@ impl Bug {
     ];
 }
 
+const AHEAD: usize = 50;
+
 type Key = (String, String, String, String);
 
 pub(super) struct Model {
@@ -57,6 +60,15 @@ pub(super) struct Model {
 impl Model {
     /// The service after all steps of the plan.
     pub(super) fn after(plan: &Plan, bug: Bug) -> Self {
+        Self::play(plan, bug, None)
+    }
+
+    /// The same with a reconciliation, which asks now and then while the steps go on, and about all orders at the end.
+    pub(super) fn healed(plan: &Plan) -> Self {
+        Self::play(plan, Bug::None, Some(&Truth::of(plan)))
+    }
+
+    fn play(plan: &Plan, bug: Bug, truth: Option<&Truth>) -> Self {
         let mut model = Self {
             bug,
             orders: BTreeMap::new(),
@@ -66,7 +78,16 @@ impl Model {
             events: Vec::new(),
             delivered: BTreeMap::new(),
         };
+        let mut next = (0..).take(plan.orders.len()).cycle();
         for (nth, step) in plan.steps.iter().enumerate() {
+            // The payment service knows of a payment a while before its event comes.
+            for step in plan.steps.iter().skip(nth).take(AHEAD) {
+                if let (Step::Publish(message), Some(truth)) = (step, truth)
+                    && let Message::Payment { fact, .. } = plan.message(*message)
+                {
+                    truth.happens(*fact);
+                }
+            }
             match *step {
                 Step::Create(order) => model.create(plan, order),
                 Step::Cancel(order) => model.cancel(&plan.order_id(order)),
@@ -76,6 +97,17 @@ impl Model {
                     payment @ Message::Payment { .. } => model.deliver(&plan.body(payment)),
                 },
             }
+            if let Some(truth) = truth {
+                if let Step::Cancel(order) = *step {
+                    truth.cancelled(order);
+                }
+                model.ask(&plan.order_id(next.next().unwrap_or(0)), truth);
+            }
+        }
+        if let Some(truth) = truth {
+            (0u32..)
+                .zip(&plan.orders)
+                .for_each(|(order, _)| model.ask(&plan.order_id(order), truth));
         }
         model
     }
@@ -167,6 +199,32 @@ impl Model {
         };
         let verdict = self.record(payment, event["livemode"].as_bool().unwrap_or(true));
         self.count(verdict);
+    }
+
+    /// Asks the payment service about an order, and records what it says.
+    fn ask(&mut self, order_id: &str, truth: &Truth) {
+        if !self.orders.contains_key(order_id) {
+            return;
+        }
+        for entry in truth.script().answer(order_id).entries() {
+            let (kind, told) = match entry {
+                Entry::Paid(told) => ("succeeded", told),
+                Entry::Refunded(told) => ("refunded", told),
+                _ => continue,
+            };
+            let payment = PaymentView {
+                provider: told.provider.clone(),
+                transaction_id: told.transaction_id.clone(),
+                kind: kind.to_owned(),
+                event_id: None,
+                order_id: order_id.to_owned(),
+                verdict: String::new(),
+                amount: told.amount,
+                currency: told.currency.clone(),
+                source: "reconciliation".to_owned(),
+            };
+            self.record(payment, true);
+        }
     }
 
     fn record(&mut self, mut payment: PaymentView, live: bool) -> Verdict {
@@ -313,7 +371,7 @@ impl Model {
                 "applied"
             }
             .to_owned(),
-            source: if event == "pay" { "event" } else { "api" }.to_owned(),
+            source: by.map_or_else(|| "api".to_owned(), |by| by.source.clone()),
             reason: refusal.map(|verdict| verdict.as_str().to_owned()),
             provider: by.map(|by| by.provider.clone()),
             transaction_id: by.map(|by| by.transaction_id.clone()),

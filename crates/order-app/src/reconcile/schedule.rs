@@ -1,0 +1,76 @@
+//! Runs inside `serve`: at every tick, and when the API asks for one.
+
+use std::time::Duration;
+
+use order_store::{Run, RunStart, StartedBy};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::Reconciler;
+use crate::telemetry::chain;
+
+/// Runs until `shutdown`: what was begun elsewhere and comes in through `begun`, and a run of our
+/// own `every` so often, if at all. One that would begin while another works is skipped and
+/// counted.
+pub async fn serve(
+    reconciler: Reconciler,
+    every: Option<Duration>,
+    mut begun: mpsc::Receiver<Run>,
+    shutdown: CancellationToken,
+) {
+    let mut runs = JoinSet::new();
+    let mut ticks = every.map(|every| {
+        let mut ticks = tokio::time::interval_at(Instant::now() + every, every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
+    });
+    loop {
+        let run = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(run) = begun.recv() => Some(run),
+            Some(ended) = runs.join_next(), if !runs.is_empty() => {
+                if let Err(panicked) = ended {
+                    std::panic::resume_unwind(panicked.into_panic());
+                }
+                None
+            }
+            () = tick(ticks.as_mut()) => scheduled(&reconciler).await,
+        };
+        if let Some(run) = run {
+            let (reconciler, shutdown) = (reconciler.clone(), shutdown.clone());
+            runs.spawn(async move {
+                let progress = watch::Sender::default();
+                if let Err(error) = reconciler.carry_out(run, progress, &shutdown).await {
+                    tracing::warn!(error = %chain(&error), "the end of a run could not be written");
+                }
+            });
+        }
+    }
+    // A run that has begun says how it ended.
+    while runs.join_next().await.is_some() {}
+}
+
+async fn tick(ticks: Option<&mut Interval>) {
+    match ticks {
+        Some(ticks) => drop(ticks.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn scheduled(reconciler: &Reconciler) -> Option<Run> {
+    match reconciler.begin(StartedBy::Schedule, false).await {
+        Ok(RunStart::Started(run)) => Some(run),
+        Ok(RunStart::AlreadyRunning { id }) => {
+            metrics::counter!("orderd_reconciliation_skipped_total").increment(1);
+            tracing::info!(run.id = id, "another run is at work; this one is skipped");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "a run could not begin");
+            None
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What becomes of due orders after their answers: they are cancelled, asked about again, or left
+//! alone for good.
+//!
+//! A cancellation locks the orders first and looks for money in a new statement, like the one by
+//! hand: a guard in a sub-select of an update that waits for a lock is not evaluated again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use order_fsm::{OrderEvent, OrderId, OrderStatus, Transition};
+use time::OffsetDateTime;
+
+use super::due::{DueOrder, end_checks, move_checks};
+use super::schedule::Schedule;
+use crate::conn::{Tx, fetch_all};
+use crate::crash;
+use crate::error::{Error, doing};
+use crate::orders::{self, Order, json_array};
+use crate::sql::reconcile as sql;
+use crate::store::Store;
+use crate::transitions::{self, Advanced, NewTransition};
+use crate::{SELF_ACTOR, Source};
+
+/// What is to be done with a due order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It can't be paid any more: cancel it, for this reason, if it is past `pay_by`.
+    Cancel {
+        /// The answer.
+        reason: String,
+    },
+    /// It was asked about and stays as it is.
+    Asked {
+        /// Whether the answer told nothing.
+        unknown: bool,
+    },
+    /// It was just paid.
+    Paid,
+    /// Nobody asks about it any more.
+    End,
+    /// It was only looked at.
+    Look,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stepped {
+    /// It is cancelled.
+    Cancelled,
+    /// It may still be paid: it is past its last chance, but not past `pay_by`.
+    NotYet,
+    /// Somebody else moved it meanwhile.
+    Raced,
+    /// Money of it waits for a person or for its order.
+    MoneyHeld,
+    /// Its rows contradict one another: it is left alone.
+    Inconsistent,
+    /// Nothing but its schedule changed.
+    Scheduled,
+}
+
+impl Store {
+    /// Takes a step with each of these orders, in one transaction; a dry run is rolled back.
+    /// Returns what became of each, in order.
+    pub async fn step_due_orders(
+        &self,
+        steps: Vec<(DueOrder, Step)>,
+        dry_run: bool,
+    ) -> Result<Vec<Stepped>, Error> {
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let steps = Arc::new(steps);
+        let last_check_after = self.options.last_check_after;
+        self.write_unless(dry_run, "reconciling", move |tx| {
+            let steps = steps.clone();
+            Box::pin(async move {
+                let cancelled = cancel(tx, &steps).await?;
+                crash::point("reconciling:cancelled");
+                let now = tx.now().0;
+                let mut moved = Vec::new();
+                let mut ended = Vec::new();
+                let mut done = Vec::with_capacity(steps.len());
+                for (order, step) in steps.iter() {
+                    let stepped = cancelled
+                        .get(&order.order_id)
+                        .copied()
+                        .unwrap_or(Stepped::Scheduled);
+                    match next(order, step, stepped, now, last_check_after) {
+                        Some(schedule) => moved.push((&order.order_id, schedule)),
+                        None => ended.push(order.order_id.as_str()),
+                    }
+                    done.push(stepped);
+                }
+                move_checks(tx, &moved).await?;
+                end_checks(tx, &ended).await?;
+                Ok(done)
+            })
+        })
+        .await
+    }
+}
+
+/// The schedule of an order after its step; none if nobody asks about it any more.
+fn next(
+    order: &DueOrder,
+    step: &Step,
+    stepped: Stepped,
+    now: OffsetDateTime,
+    last_check_after: Option<Duration>,
+) -> Option<Schedule> {
+    let schedule = order.schedule;
+    let last = |left_at| last_check_after.map(|after| schedule.last(left_at, after));
+    let asked = |unknown| schedule.asked(now, order.pay_by, unknown, last_check_after);
+    let unpaid = order.status == OrderStatus::NotPaid;
+    match step {
+        Step::End => None,
+        Step::Paid => last(now),
+        Step::Cancel { .. } if stepped == Stepped::Cancelled => last(now),
+        Step::Cancel { .. } => Some(asked(false)),
+        Step::Asked { unknown } if unpaid => Some(asked(*unknown)),
+        Step::Asked { unknown } => Some(schedule.unanswered(now, *unknown)),
+        Step::Look if unpaid => Some(schedule.looked(now, last_check_after)),
+        Step::Look => last(order.left_at.unwrap_or(now)),
+    }
+}
+
+/// Cancels the orders that are to be cancelled and may be; says of each of them what became of it.
+async fn cancel(
+    tx: &mut Tx,
+    steps: &[(DueOrder, Step)],
+) -> Result<HashMap<OrderId, Stepped>, Error> {
+    let reasons: HashMap<&str, &str> = steps
+        .iter()
+        .filter(|(order, _)| order.status == OrderStatus::NotPaid)
+        .filter_map(|(order, step)| match step {
+            Step::Cancel { reason } => Some((order.order_id.as_str(), reason.as_str())),
+            Step::Asked { .. } | Step::Paid | Step::End | Step::Look => None,
+        })
+        .collect();
+    if reasons.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut ids: Vec<&str> = reasons.keys().copied().collect();
+    ids.sort_unstable();
+    let locked = orders::lock(tx, &ids).await?;
+    let guards = Guards::read(tx, &ids).await?;
+    let now = tx.now().0;
+    let judged: HashMap<OrderId, Stepped> = locked
+        .iter()
+        .map(|order| (order.order_id.clone(), guards.judge(order, now)))
+        .collect();
+    let mut chosen: Vec<&str> = judged
+        .iter()
+        .filter(|(_, stepped)| **stepped == Stepped::Cancelled)
+        .map(|(id, _)| id.as_str())
+        .collect();
+    chosen.sort_unstable();
+    let advanced = advance(tx, &chosen).await?;
+    let rows: Vec<NewTransition<'_>> = advanced
+        .iter()
+        .map(|row| NewTransition {
+            source: Source::Reconciliation,
+            actor: SELF_ACTOR,
+            reason: reasons.get(row.order_id.as_str()).copied(),
+            ..NewTransition::step(OrderEvent::Cancel, row)
+        })
+        .collect();
+    transitions::insert(tx, &rows).await?;
+    Ok(judged)
+}
+
+/// What forbids a cancellation, read under the locks of the orders.
+struct Guards {
+    money_held: HashSet<String>,
+    was_paid: HashSet<String>,
+}
+
+impl Guards {
+    async fn read(tx: &mut Tx, ids: &[&str]) -> Result<Self, Error> {
+        let ids = json_array(ids);
+        let rows = fetch_all!(
+            tx.conn(),
+            (String, i64, i64),
+            sql::CANCEL_GUARDS,
+            ids.as_str()
+        )
+        .map_err(doing("looking for money of orders"))?;
+        let chosen = |which: fn(&(String, i64, i64)) -> bool| {
+            let rows = rows.iter().filter(|row| which(row));
+            rows.map(|row| row.0.clone()).collect()
+        };
+        Ok(Self {
+            money_held: chosen(|row| row.1 != 0),
+            was_paid: chosen(|row| row.2 != 0),
+        })
+    }
+
+    fn judge(&self, order: &Order, now: OffsetDateTime) -> Stepped {
+        let id = order.order_id.as_str();
+        if order.status != OrderStatus::NotPaid {
+            Stepped::Raced
+        } else if order.paid_by.is_some() || self.was_paid.contains(id) {
+            Stepped::Inconsistent
+        } else if self.money_held.contains(id) {
+            Stepped::MoneyHeld
+        } else if now < order.pay_by {
+            Stepped::NotYet
+        } else {
+            Stepped::Cancelled
+        }
+    }
+}
+
+async fn advance(tx: &mut Tx, chosen: &[&str]) -> Result<Vec<Advanced>, Error> {
+    if chosen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Transition { from, to } = Transition::of(OrderEvent::Cancel);
+    let now = tx.now();
+    let ids = json_array(chosen);
+    let advanced = fetch_all!(
+        tx.conn(),
+        Advanced,
+        sql::ORDERS_CANCEL,
+        ids.as_str(),
+        from.as_str(),
+        to.as_str(),
+        now,
+    )
+    .map_err(doing("cancelling orders"))?;
+    // Under the locks the guard can't fail; if it did, nothing of this is written.
+    if advanced.len() == chosen.len() {
+        Ok(advanced)
+    } else {
+        Err(Error::Raced("cancelling locked orders"))
+    }
+}
