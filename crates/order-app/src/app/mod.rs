@@ -146,15 +146,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         health.clone(),
         stop.clone(),
     ));
-    if let Some(tokens) = tokens {
-        parts.spawn({
-            let stop = stop.clone();
-            async move {
-                tokens::watch(tokens, stop).await;
-                Ok(())
-            }
-        });
-    }
+    parts.spawn(watch_tokens(tokens, stop.clone()));
     parts.spawn(chores::settle(store.clone(), stop.clone()));
     parts.spawn({
         let (every, stop) = (config.reconcile_every, stop.clone());
@@ -166,6 +158,24 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
     parts.spawn(chores::upkeep(metrics, stop.clone()));
     parts.spawn(pools::watch(store.clone(), api_store.clone(), stop.clone()));
 
+    let result = run(parts, &shutdown, &stop, &health).await;
+    // Whatever still holds a connection is cut off by the end of the process.
+    let closed = async {
+        api_store.close().await;
+        store.close().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_millis(500), closed).await;
+    tracing::info!("stopped");
+    result
+}
+
+/// Runs the parts until the shutdown, or until one of them fails; then lets them finish.
+async fn run(
+    mut parts: JoinSet<Result<()>>,
+    shutdown: &CancellationToken,
+    stop: &CancellationToken,
+    health: &Health,
+) -> Result<()> {
     // The first part that ends says why: it was told to, or it failed.
     let first = tokio::select! {
         () = shutdown.cancelled() => Ok(()),
@@ -182,19 +192,11 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         }
         result
     };
-    let result = tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
+    tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
         // Nothing of it was acked; the next process gets it again.
         tracing::warn!("not everything stopped in time; the rest is given up");
         Ok(())
-    });
-    // Whatever still holds a connection is cut off by the end of the process.
-    let closed = async {
-        api_store.close().await;
-        store.close().await;
-    };
-    let _ = tokio::time::timeout(Duration::from_millis(500), closed).await;
-    tracing::info!("stopped");
-    result
+    })
 }
 
 /// Those who may call the API. A broken file at the start lets nobody in and says so.
@@ -211,6 +213,15 @@ fn load_tokens(config: &Config) -> Result<Option<Tokens>> {
     }
     tokens::describe_metrics();
     Ok(Some(tokens))
+}
+
+/// Reads the tokens file again when it changes, if there is one.
+async fn watch_tokens(tokens: Option<Tokens>, stop: CancellationToken) -> Result<()> {
+    match tokens {
+        Some(tokens) => tokens::watch(tokens, stop).await,
+        None => stop.cancelled().await,
+    }
+    Ok(())
 }
 
 /// Waits for the database, then brings its schema up to date or checks it.
