@@ -170,7 +170,7 @@ async fn no_log_line_holds_a_password_or_a_body() {
     let service = Service::start(&database, &payments).await;
     service.create("O1").await;
     payments
-        .publish(event("succeeded", "tx-s3cret-body", "O1", 1000))
+        .publish(event("succeeded", "tx1", "O1", 1000))
         .await;
     payments.publish("poison s3cret body").await;
     service.paid("O1").await;

@@ -1,16 +1,18 @@
 //! The command line, made from the table of settings.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use time::OffsetDateTime;
 
-use crate::config::{Error, Given, SETTINGS, Setting};
+use crate::config::{Error, Given, SETTINGS, Setting, allowed_duration, parse_duration};
 use crate::time_format;
+use crate::tokens::{NewToken, Scope, TokenName};
 
 /// What `orderd` is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// Serve.
     Serve {
@@ -38,6 +40,8 @@ pub enum Task {
         /// From when on.
         since: OffsetDateTime,
     },
+    /// Make a token.
+    Token(NewToken),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the state machine.
@@ -101,8 +105,53 @@ pub fn command() -> Command {
             ))
             .arg(since()),
         )
+        .subcommand(
+            with_settings(Command::new("token").about(
+                "Make a token: its secret on standard output, its line into the tokens file",
+            ))
+            .args(token_arguments()),
+        )
         .subcommand(Command::new("openapi").about("Print the OpenAPI document"))
         .subcommand(Command::new("diagram").about("Print the state machine as Mermaid"))
+}
+
+fn token_arguments() -> [Arg; 3] {
+    let expires_min = Duration::from_secs(1);
+    [
+        Arg::new("name")
+            .long("name")
+            .value_name("NAME")
+            .required(true)
+            .value_parser(|text: &str| text.parse::<TokenName>())
+            .help("Who it is for, as the history will say"),
+        Arg::new("scopes")
+            .long("scopes")
+            .value_name("SCOPES")
+            .required(true)
+            .value_parser(|text: &str| Scope::parse_list(text).map(NewScopes))
+            .help("orders:read, orders:write, ops; separated by commas"),
+        Arg::new("expires")
+            .long("expires")
+            .value_name("DURATION")
+            .value_parser(move |text: &str| {
+                parse_duration(text, expires_min).ok_or_else(|| allowed_duration(expires_min))
+            })
+            .help("How long it is good for, such as 90d; without it until its line is removed"),
+    ]
+}
+
+/// A list as one value: clap would take a plain list for several.
+#[derive(Debug, Clone)]
+struct NewScopes(Vec<Scope>);
+
+fn given_token(flags: &ArgMatches) -> NewToken {
+    let name = flags.get_one::<TokenName>("name");
+    let scopes = flags.get_one::<NewScopes>("scopes");
+    NewToken {
+        name: name.expect("clap demands it").clone(),
+        scopes: scopes.expect("clap demands it").0.clone(),
+        expires: flags.get_one::<Duration>("expires").copied(),
+    }
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -165,6 +214,7 @@ pub fn task(matches: &ArgMatches) -> (Task, &ArgMatches) {
             },
             flags,
         ),
+        Some(("token", flags)) => (Task::Token(given_token(flags)), flags),
         Some(("diagram", flags)) => (Task::Diagram, flags),
         // A subcommand is required, and this is the last of them.
         Some((_, flags)) => (Task::Openapi, flags),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use order_app::cli::Task;
 use order_app::config::Config;
+use order_app::tokens::{self, IssueError, NewToken};
 use order_app::{app, cli, http, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         | Task::Audit
         | Task::Reconcile { .. }
         | Task::Republish { .. }
+        | Task::Token(_)
         | Task::Reconsume { .. } => {
             let config = cli::given(flags).and_then(|given| Config::parse(&given));
             match config {
@@ -45,11 +47,16 @@ fn main() -> ExitCode {
     };
     ExitCode::from(done.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));
-        FAILED
+        // A file that a setting names is part of the settings.
+        let is_setting = error.is::<tokens::Error>();
+        if is_setting { WRONG_USAGE } else { FAILED }
     }))
 }
 
 fn run(task: Task, config: Config) -> Result<u8> {
+    if let Task::Token(new) = task {
+        return token(&config, &new);
+    }
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)?;
     telemetry::log(filter, config.log_format);
     rustls::crypto::ring::default_provider()
@@ -79,12 +86,28 @@ fn run(task: Task, config: Config) -> Result<u8> {
             }
             Task::Republish { since } => print(&app::republish(&config, since).await?),
             Task::Reconsume { since } => print(&app::reconsume(&config, since).await?),
-            Task::Openapi | Task::Diagram => Ok(DONE),
+            Task::Token(_) | Task::Openapi | Task::Diagram => Ok(DONE),
         }
     })?;
     // Nothing that is left may hold up the end.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Neither needs nor touches database and broker.
+fn token(config: &Config, new: &NewToken) -> Result<u8> {
+    let path = config.tokens_file.as_deref().ok_or(tokens::Error::NotSet)?;
+    let secret = tokens::issue(path, new).map_err(|error| match error {
+        IssueError::File(error) => anyhow::Error::from(error),
+        other => other.into(),
+    })?;
+    let scopes: Vec<&str> = new.scopes.iter().map(|scope| scope.as_str()).collect();
+    complain(&format!(
+        "{} may {} as of now; this is the only time its secret is told",
+        new.name,
+        scopes.join(", ")
+    ));
+    print(&format!("{secret}\n"))
 }
 
 async fn audit(config: &Config) -> Result<u8> {

@@ -1,7 +1,11 @@
 //! Logs to standard error, metrics to memory.
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::LogFormat;
 
@@ -13,10 +17,20 @@ pub fn log(filter: EnvFilter, format: LogFormat) {
     match format {
         LogFormat::Text => {
             use std::io::IsTerminal as _;
-            builder.with_ansi(std::io::stderr().is_terminal()).init();
+            let builder = builder.with_ansi(std::io::stderr().is_terminal());
+            builder.finish().with(filter_fn(is_fit_for_logs)).init();
         }
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true);
+            builder.finish().with(filter_fn(is_fit_for_logs)).init();
+        }
     }
+}
+
+/// Whatever is asked for: below INFO the client of the broker tells the passwords in its servers'
+/// URLs, and what it sends.
+fn is_fit_for_logs(line: &Metadata<'_>) -> bool {
+    *line.level() <= Level::INFO || !line.target().starts_with("async_nats")
 }
 
 /// Starts the recorder of metrics, once in a process; a second call gets the same.

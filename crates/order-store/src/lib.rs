@@ -26,6 +26,7 @@ mod outbox;
 mod pay;
 mod payment_exception;
 mod payments;
+mod pool;
 mod reconcile;
 mod record;
 mod republish;
@@ -57,6 +58,7 @@ pub use payment_exception::{
     UnknownExceptionState,
 };
 pub use payments::{Payment, PaymentCursor, PaymentFilter};
+pub use pool::PoolGauges;
 pub use reconcile::{
     DueCursor, DueOrder, DuePage, FindingKind, Run, RunCounts, RunCursor, RunFinding, RunStart,
     RunState, Slot, StartedBy, Step, Stepped, Told, UnknownRunWord,

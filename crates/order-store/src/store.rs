@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rand::RngExt as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{PgPool, SqlitePool};
 use time::OffsetDateTime;
 
@@ -147,6 +147,7 @@ impl Default for StoreOptions {
 pub struct Store {
     backend: Backend,
     pub(crate) options: Arc<StoreOptions>,
+    pub(crate) acquire_timeouts: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Clone)]
@@ -160,9 +161,9 @@ pub(crate) enum Backend {
 
 #[derive(Debug)]
 pub(crate) struct PostgresBackend {
-    pool: Mutex<PgPool>,
-    connect: PgConnectOptions,
-    options: PgPoolOptions,
+    pub(crate) pool: Mutex<PgPool>,
+    pub(crate) connect: PgConnectOptions,
+    pub(crate) options: PgPoolOptions,
 }
 
 impl PostgresBackend {
@@ -199,47 +200,17 @@ impl Store {
     /// Prepares the pools; connections are opened when they are needed.
     pub fn open(url: &DatabaseUrl, options: StoreOptions) -> Self {
         let backend = match &url.0 {
-            Url::Postgres(connect) => {
-                let pool_options = PgPoolOptions::new()
-                    .max_connections(options.connections_max)
-                    .acquire_timeout(options.acquire_timeout)
-                    // A connection was pinged when it came back; a dead one fails its transaction,
-                    // which is tried again.
-                    .test_before_acquire(false);
-                let pool = pool_options.clone().connect_lazy_with((**connect).clone());
-                Backend::Postgres(Arc::new(PostgresBackend {
-                    pool: Mutex::new(pool),
-                    connect: (**connect).clone(),
-                    options: pool_options,
-                }))
-            }
-            Url::Sqlite(path) => {
-                let connect = SqliteConnectOptions::new()
-                    .filename(path)
-                    .create_if_missing(true)
-                    .journal_mode(SqliteJournalMode::Wal)
-                    // Anything less loses commits with the power (WAL + NORMAL kept none).
-                    .synchronous(SqliteSynchronous::Full)
-                    .busy_timeout(Duration::from_secs(10))
-                    .foreign_keys(true);
-                let pool = |connections_max, connect| {
-                    SqlitePoolOptions::new()
-                        .max_connections(connections_max)
-                        .acquire_timeout(options.acquire_timeout)
-                        .test_before_acquire(false)
-                        .idle_timeout(None)
-                        .max_lifetime(None)
-                        .connect_lazy_with(connect)
-                };
-                Backend::Sqlite {
-                    writer: pool(1, connect.clone()),
-                    reader: pool(options.connections_max, connect),
-                }
-            }
+            Url::Postgres(connect) => Backend::postgres((**connect).clone(), &options),
+            Url::Sqlite(path) => Backend::sqlite(path, &options),
         };
+        Self::of(backend, options)
+    }
+
+    pub(crate) fn of(backend: Backend, options: StoreOptions) -> Self {
         Self {
             backend,
             options: Arc::new(options),
+            acquire_timeouts: Arc::default(),
         }
     }
 
@@ -251,6 +222,7 @@ impl Store {
         Self {
             backend: self.backend.clone(),
             options: Arc::new(options),
+            acquire_timeouts: self.acquire_timeouts.clone(),
         }
     }
 
@@ -420,15 +392,26 @@ impl Store {
     }
 
     async fn acquire(&self, mode: Mode) -> Result<Conn, Error> {
-        let acquired = match (&self.backend, mode) {
-            (Backend::Postgres(backend), _) => backend.pool().acquire().await.map(Conn::Postgres),
-            (Backend::Sqlite { writer, .. }, Mode::Write) => {
-                writer.acquire().await.map(Conn::Sqlite)
-            }
-            (Backend::Sqlite { reader, .. }, Mode::Snapshot) => {
-                reader.acquire().await.map(Conn::Sqlite)
+        let waited = async {
+            match (&self.backend, mode) {
+                (Backend::Postgres(backend), _) => {
+                    backend.pool().acquire().await.map(Conn::Postgres)
+                }
+                (Backend::Sqlite { writer, .. }, Mode::Write) => {
+                    writer.acquire().await.map(Conn::Sqlite)
+                }
+                (Backend::Sqlite { reader, .. }, Mode::Snapshot) => {
+                    reader.acquire().await.map(Conn::Sqlite)
+                }
             }
         };
+        // The pool has a time-out of its own, but stores of different patience may share it.
+        let acquired = tokio::time::timeout(self.options.acquire_timeout, waited)
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        if let Err(sqlx::Error::PoolTimedOut) = acquired {
+            self.acquire_timeouts.fetch_add(1, Ordering::Relaxed);
+        }
         acquired.map_err(error::doing("waiting for a connection"))
     }
 }

@@ -74,8 +74,17 @@ impl Service {
         payments: &Payments,
         more: &[(&str, &str)],
     ) -> Self {
+        Self::start_command(orderd(&["serve"]), database, payments, more).await
+    }
+
+    /// Starts a service by a command of the test's own and waits until it serves HTTP.
+    pub(crate) async fn start_command(
+        mut command: Command,
+        database: &Database,
+        payments: &Payments,
+        more: &[(&str, &str)],
+    ) -> Self {
         let log = std::env::temp_dir().join(unique_name("orderd_log"));
-        let mut command = orderd(&["serve"]);
         configure(&mut command, database, payments)
             .envs(more.iter().copied())
             .stdout(Stdio::null())

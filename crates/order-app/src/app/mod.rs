@@ -2,6 +2,7 @@
 
 mod chores;
 mod commands;
+mod pools;
 mod probe;
 mod reconciling;
 
@@ -25,6 +26,7 @@ use crate::payment_service::PaymentService;
 use crate::reconcile::{self, Reconciler};
 use crate::relay::{self, Relay};
 use crate::telemetry::{self, chain};
+use crate::tokens::{self, Tokens};
 use crate::watch::{self, Watch};
 
 pub use commands::{reconsume, republish};
@@ -32,6 +34,12 @@ pub use reconciling::{Reconciled, RunEnding, reconcile};
 
 /// How long the database may be away at the start.
 const DATABASE_START: Duration = Duration::from_secs(30);
+
+/// Connections to the database for HTTP.
+const API_CONNECTIONS_MAX: u32 = 8;
+
+/// How long a request waits for one of them; then its caller is told to come back.
+const API_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long parts may take to stop; what isn't done by then is delivered again.
 const STOP: Duration = Duration::from_secs(11);
@@ -61,6 +69,18 @@ pub fn open_store(config: &Config) -> Store {
     Store::open(&config.database_url, options)
 }
 
+/// Who is asked about unpaid orders, if there is anybody; says so if not.
+async fn payment_service(config: &Config, store: Store) -> Result<Option<PaymentService>> {
+    let service = PaymentService::new(config, store).await?;
+    if service.is_none() {
+        tracing::warn!(
+            "ORDERD_PAYMENT_QUERY is none: no lost payment is healed, and no unpaid order is \
+             cancelled by itself"
+        );
+    }
+    Ok(service)
+}
+
 /// Serves until `shutdown`.
 ///
 /// # Errors
@@ -68,6 +88,7 @@ pub fn open_store(config: &Config) -> Store {
 pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -> Result<()> {
     let metrics = telemetry::metrics();
     describe_metrics();
+    let tokens = load_tokens(&config)?;
     let _lock = config.database_url.lock_for_serving()?;
     let stop = shutdown.child_token();
     let watch = Watch::until(stop.clone());
@@ -78,11 +99,10 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         return Ok(());
     }
     // The API has a pool of its own: its callers must not starve the way in.
-    let api_store = if config.database_url.sqlite_path().is_some() {
-        store.clone()
-    } else {
-        open_store(&config).with_options(watched)
-    };
+    let api_store = store.beside(|options| {
+        options.connections_max = API_CONNECTIONS_MAX;
+        options.acquire_timeout = API_PATIENCE;
+    });
 
     let health = Health::default();
     health.set_database(true);
@@ -91,13 +111,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
     tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
     // The pace of questions is kept over the API's pool: people wait for some of them.
-    let service = PaymentService::new(&config, api_store.clone()).await?;
-    if service.is_none() {
-        tracing::warn!(
-            "ORDERD_PAYMENT_QUERY is none: no lost payment is healed, and no unpaid order is \
-             cancelled by itself"
-        );
-    }
+    let service = payment_service(&config, api_store.clone()).await?;
     let reconciler = reconciler(&config, store.clone(), service.clone());
     let (runs, begun) = mpsc::channel(RUNS_MAX);
     let state = HttpState::new(
@@ -107,7 +121,10 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         &config.nats.inbound_subject,
         http::Reconciliation { service, runs },
     );
-    let state = state.watching(watch.clone());
+    let state = state
+        .watching(watch.clone())
+        .with_tokens(tokens.clone())
+        .with_rate_limit(config.rate_limit);
     let commands = state.commands();
     let router = http::router(state);
 
@@ -149,6 +166,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         health.clone(),
         stop.clone(),
     ));
+    parts.spawn(watch_tokens(tokens, stop.clone()));
     parts.spawn(chores::settle(store.clone(), stop.clone()));
     parts.spawn({
         let (every, stop) = (config.reconcile_every, stop.clone());
@@ -158,7 +176,26 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         }
     });
     parts.spawn(chores::upkeep(metrics, stop.clone()));
+    parts.spawn(pools::watch(store.clone(), api_store.clone(), stop.clone()));
 
+    let result = run(parts, &shutdown, &stop, &health).await;
+    // Whatever still holds a connection is cut off by the end of the process.
+    let closed = async {
+        api_store.close().await;
+        store.close().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_millis(500), closed).await;
+    tracing::info!("stopped");
+    result
+}
+
+/// Runs the parts until the shutdown, or until one of them fails; then lets them finish.
+async fn run(
+    mut parts: JoinSet<Result<()>>,
+    shutdown: &CancellationToken,
+    stop: &CancellationToken,
+    health: &Health,
+) -> Result<()> {
     // The first part that ends says why: it was told to, or it failed.
     let first = tokio::select! {
         () = shutdown.cancelled() => Ok(()),
@@ -175,15 +212,36 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         }
         result
     };
-    let result = tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
+    tokio::time::timeout(STOP, rest).await.unwrap_or_else(|_| {
         // Nothing of it was acked; the next process gets it again.
         tracing::warn!("not everything stopped in time; the rest is given up");
         Ok(())
-    });
-    // Whatever still holds a connection is cut off by the end of the process.
-    let _ = tokio::time::timeout(Duration::from_millis(500), store.close()).await;
-    tracing::info!("stopped");
-    result
+    })
+}
+
+/// Those who may call the API. A broken file at the start lets nobody in and says so.
+fn load_tokens(config: &Config) -> Result<Option<Tokens>> {
+    let Some(path) = &config.tokens_file else {
+        tracing::info!(
+            "ORDERD_TOKENS_FILE is not set: everybody on this machine may do everything"
+        );
+        return Ok(None);
+    };
+    let tokens = Tokens::load(path)?;
+    if tokens.count() == 0 {
+        tracing::warn!("the tokens file holds no token: `orderd token` makes one");
+    }
+    tokens::describe_metrics();
+    Ok(Some(tokens))
+}
+
+/// Reads the tokens file again when it changes, if there is one.
+async fn watch_tokens(tokens: Option<Tokens>, stop: CancellationToken) -> Result<()> {
+    match tokens {
+        Some(tokens) => tokens::watch(tokens, stop).await,
+        None => stop.cancelled().await,
+    }
+    Ok(())
 }
 
 /// Waits for the database, then brings its schema up to date or checks it.
@@ -290,4 +348,7 @@ fn describe_metrics() {
         "Open payment exceptions by verdict"
     );
     describe_gauge!("orderd_dead_letters_open", "Open dead letters");
+    describe_gauge!("orderd_ready", "1 if traffic is welcome");
+    describe_gauge!("orderd_dependency_up", "1 if it answers, by dependency");
+    pools::describe_metrics();
 }

@@ -30,6 +30,7 @@ pub(super) async fn probe(
         let (database, broker) = tokio::join!(probe_database(&store), probe_broker(&topology));
         health.set_database(database);
         health.set_broker(broker);
+        set_health_gauges(&health);
         if health.ready() != was_ready {
             was_ready = !was_ready;
             tracing::info!(ready = was_ready, database, broker, "readiness changed");
@@ -81,6 +82,16 @@ async fn probe_broker(topology: &Topology) -> bool {
             tracing::debug!(error = %chain(&error), "the broker does not answer");
             false
         }
+    }
+}
+
+fn set_health_gauges(health: &Health) {
+    gauge!("orderd_ready").set(u32::from(health.ready()));
+    for (dependency, up) in [
+        ("database", health.database_up()),
+        ("broker", health.broker_up()),
+    ] {
+        gauge!("orderd_dependency_up", "dependency" => dependency).set(u32::from(up));
     }
 }
 

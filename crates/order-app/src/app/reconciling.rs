@@ -9,9 +9,8 @@ use order_store::{RunCounts, RunStart, RunState, StartedBy};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{open_store, reconciler};
+use super::{open_store, payment_service, reconciler};
 use crate::config::Config;
-use crate::payment_service::PaymentService;
 use crate::run_wire;
 
 /// How often the progress is said where nobody looks at a terminal.
@@ -53,12 +52,7 @@ pub async fn reconcile(
     let store = open_store(config);
     let context = "orders cannot be reconciled";
     store.check_schema().await.context(context)?;
-    let service = PaymentService::new(config, store.clone()).await?;
-    if service.is_none() {
-        tracing::warn!(
-            "ORDERD_PAYMENT_QUERY is none: only payments whose order is there are settled"
-        );
-    }
+    let service = payment_service(config, store.clone()).await?;
     let reconciler = reconciler(config, store, service);
     let run = match reconciler
         .begin(StartedBy::Cli, dry_run)

@@ -6,6 +6,7 @@ mod settings;
 mod tests;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -34,6 +35,10 @@ pub struct Config {
     pub nats: NatsConfig,
     /// Where HTTP is served.
     pub http_addr: SocketAddr,
+    /// Who may call the API; none: everybody.
+    pub tokens_file: Option<PathBuf>,
+    /// Requests per second and token.
+    pub rate_limit: Option<NonZeroU32>,
     /// Until when an order without `pay_by` should be paid.
     pub pay_within: Duration,
     /// When the payment service is first asked.
@@ -102,8 +107,10 @@ impl Config {
     pub fn parse(given: &Given) -> Result<Self, Error> {
         let http_addr: SocketAddr =
             given.parse("http-addr", "<address>:<port>", |text| text.parse().ok())?;
-        if !http_addr.ip().is_loopback() {
-            return given.parse("http-addr", "a loopback address", |_| None);
+        let tokens_file = given.optional("tokens-file").map(PathBuf::from);
+        if tokens_file.is_none() && !http_addr.ip().is_loopback() {
+            let allowed = "a loopback address as long as ORDERD_TOKENS_FILE is not set";
+            return given.parse("http-addr", allowed, |_| None);
         }
         Ok(Self {
             database_url: given.parse(
@@ -113,6 +120,19 @@ impl Config {
             )?,
             nats: NatsConfig::parse(given)?,
             http_addr,
+            tokens_file,
+            rate_limit: given.parse(
+                "rate-limit",
+                "off, or a whole number of requests per second from 1 to 1000000",
+                |text| match text {
+                    "off" => Some(None),
+                    number => number
+                        .parse::<NonZeroU32>()
+                        .ok()
+                        .filter(|rate| rate.get() <= 1_000_000)
+                        .map(Some),
+                },
+            )?,
             pay_within: duration(given, "pay-within", Duration::from_secs(1))?,
             check_after: duration(given, "check-after", Duration::from_secs(1))?,
             payment_query: given.parse(
@@ -254,14 +274,16 @@ fn duration(given: &Given, flag: &'static str, min: Duration) -> Result<Duration
 
 const DURATION_MAX: Duration = Duration::from_hours(24 * 3650);
 
-fn allowed_duration(min: Duration) -> String {
+/// Says what [`parse_duration`] takes.
+pub fn allowed_duration(min: Duration) -> String {
     format!(
         "a duration with a unit, such as 30s, 5m or 24h, from {} to 3650days",
         humantime::format_duration(min)
     )
 }
 
-fn parse_duration(text: &str, min: Duration) -> Option<Duration> {
+/// Reads a duration as settings have them.
+pub fn parse_duration(text: &str, min: Duration) -> Option<Duration> {
     // `humantime` lets a bare 0 pass.
     let unit = text.chars().any(char::is_alphabetic);
     humantime::parse_duration(text)

@@ -56,6 +56,11 @@ fn wrong_values_name_the_setting_and_what_is_allowed() {
     check("ORDERD_HTTP_ADDR", "8080", false);
     check("ORDERD_HTTP_ADDR", "0.0.0.0:8080", false);
     check("ORDERD_HTTP_ADDR", "[::1]:0", true);
+    check("ORDERD_RATE_LIMIT", "off", true);
+    check("ORDERD_RATE_LIMIT", "100", true);
+    for nonsense in ["0", "-1", "1.5", "1000001", "on", ""] {
+        check("ORDERD_RATE_LIMIT", nonsense, false);
+    }
     check("ORDERD_CONSUMER", "a.b", false);
     check("ORDERD_INBOUND_SUBJECT", "payments.>", false);
     check("ORDERD_INBOUND_SUBJECT", "pay..events", false);
@@ -93,6 +98,18 @@ fn wrong_values_name_the_setting_and_what_is_allowed() {
         check("NATS_URL", nonsense, false);
     }
     check("NATS_CERT", "cert.pem", false);
+}
+
+#[test]
+fn only_loopback_is_served_without_tokens() {
+    let open = [("ORDERD_HTTP_ADDR", "0.0.0.0:8080")];
+    let error = parse(&open).unwrap_err().to_string();
+    assert!(
+        error.contains("ORDERD_HTTP_ADDR") && error.contains("ORDERD_TOKENS_FILE"),
+        "{error}"
+    );
+    parse(&[open[0], ("ORDERD_TOKENS_FILE", "tokens")]).unwrap();
+    parse(&[("ORDERD_TOKENS_FILE", "tokens")]).unwrap();
 }
 
 #[test]

@@ -12,12 +12,19 @@ use utoipa::ToSchema;
 use super::problem::{Kind, Members, Problem};
 use super::wire::HistoryItem;
 use crate::telemetry::chain;
+use crate::tokens::Scope;
 
 /// An answer other than the one that was asked for.
 #[derive(Debug)]
 pub(crate) enum ApiError {
     /// The request can't be read; every fault that was found.
     Invalid(Vec<FieldError>),
+    /// Nobody knows who asks, and why not.
+    Unauthenticated(&'static str),
+    /// The token lacks this scope.
+    Forbidden(Scope),
+    /// The caller asks too often.
+    RateLimited,
     /// There is nothing under this path.
     NoSuchPath,
     /// There is no such order.
@@ -125,6 +132,9 @@ impl ApiError {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::InvalidRequest,
+            Self::Unauthenticated(_) => Kind::Unauthenticated,
+            Self::Forbidden(_) => Kind::Forbidden,
+            Self::RateLimited => Kind::RateLimited,
             Self::NoSuchPath
             | Self::NoSuchOrder(_)
             | Self::NoSuchOrderOrPayment(_)
@@ -157,6 +167,8 @@ impl ApiError {
                 [only] => format!("{} {}", only.pointer, only.detail),
                 several => format!("{} faults in the request", several.len()),
             },
+            Self::Forbidden(scope) => format!("the token lacks the scope {scope}"),
+            Self::RateLimited => "too many requests in a second".to_owned(),
             Self::NoSuchPath => "there is nothing under this path".to_owned(),
             Self::NoSuchOrder(id) => format!("there is no order {id}"),
             Self::NoSuchOrderOrPayment(id) => format!("there is no order and no payment of {id}"),
@@ -208,7 +220,7 @@ impl ApiError {
             Self::PayloadTooLarge => {
                 format!("the body may have {} bytes at most", super::body::BYTES_MAX)
             }
-            Self::UnsupportedMediaType(why) => (*why).to_owned(),
+            Self::Unauthenticated(why) | Self::UnsupportedMediaType(why) => (*why).to_owned(),
             Self::Internal(id) => format!("a fault of this service; its log tells more under {id}"),
             Self::Unavailable => "try again in a moment".to_owned(),
         }
@@ -232,7 +244,10 @@ impl ApiError {
                 moved_by,
             },
             Self::AlreadyRunning(id) => Members::Running { id },
-            Self::NoSuchPath
+            Self::Unauthenticated(_)
+            | Self::Forbidden(_)
+            | Self::RateLimited
+            | Self::NoSuchPath
             | Self::NoSuchOrder(_)
             | Self::NoSuchOrderOrPayment(_)
             | Self::NoSuchRun(_)
@@ -273,10 +288,14 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (kind, detail) = (self.kind(), self.detail());
         let mut response = kind.row().status.into_response();
-        if kind == Kind::Unavailable {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let told = match kind {
+            Kind::Unauthenticated => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            Kind::RateLimited | Kind::Unavailable => Some((header::RETRY_AFTER, "1")),
+            _ => None,
+        };
+        if let Some((name, value)) = told {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(name, value);
         }
         let problem = Problem {
             kind,

@@ -241,6 +241,9 @@ fn problem(kind: Kind) -> Value {
 fn occurrence(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::InvalidRequest => ("/v1/orders", "/amount must be an integer"),
+        Kind::Unauthenticated => ("/v1/orders", "the token has expired"),
+        Kind::Forbidden => ("/v1/orders", "the token lacks the scope orders:write"),
+        Kind::RateLimited => ("/v1/orders", "too many requests in a second"),
         Kind::NotFound => ("/v1/orders/OD-9", "there is no order OD-9"),
         Kind::MethodNotAllowed => (
             "/v1/payments",

@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::access::{self, Access};
 use super::error::{ApiError, ErrorId};
 use super::problem::{MEDIA_TYPE, Problem};
 use super::{deadline, docs, telemetry};
@@ -19,13 +20,15 @@ use super::{deadline, docs, telemetry};
 pub(crate) const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Puts the layers around a router; the last one is the outermost.
-pub(crate) fn around(router: Router, limit: Duration) -> Router {
+pub(crate) fn around(router: Router, access: Access, limit: Duration) -> Router {
     router
         .fallback(|| async { ApiError::NoSuchPath })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
         .layer(from_fn(move |request, next| {
             deadline::enforce(limit, request, next)
         }))
+        // What lies within knows its `Actor`.
+        .layer(from_fn_with_state(access, access::guard))
         .layer(CatchPanicLayer::custom(answer_panic))
         .layer(from_fn(write_problem))
         .layer(from_fn(add_headers))

@@ -7,6 +7,7 @@
 //!
 //! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
 
+mod access;
 mod actor;
 mod body;
 mod commands;
@@ -23,10 +24,12 @@ mod openapi;
 mod operations;
 mod page;
 mod path;
+mod patient;
 mod prefer;
 mod problem;
 mod problem_docs;
 mod query;
+mod rate;
 mod routes;
 mod schemas;
 mod serve;
@@ -38,6 +41,7 @@ mod wire;
 mod wire_ops;
 mod wire_runs;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
@@ -53,7 +57,9 @@ pub use serve::serve;
 
 use crate::health::Health;
 use crate::payment_service::PaymentService;
+use crate::tokens::Tokens;
 use crate::watch::Watch;
+use access::Access;
 
 /// What the operations need. Cheap to clone.
 #[derive(Clone)]
@@ -65,6 +71,8 @@ pub struct HttpState {
     reconciliation: Reconciliation,
     watch: Watch,
     commands: Commands,
+    tokens: Option<Tokens>,
+    rate_limit: Option<NonZeroU32>,
 }
 
 /// What HTTP needs of the reconciliation: who is asked before an order is cancelled, and where runs
@@ -98,6 +106,8 @@ impl HttpState {
             reconciliation,
             watch: Watch::default(),
             commands: Commands::default(),
+            tokens: None,
+            rate_limit: None,
         }
     }
 
@@ -116,6 +126,20 @@ impl HttpState {
     /// The commands that are being carried out, to be joined after the last request.
     pub fn commands(&self) -> Commands {
         self.commands.clone()
+    }
+
+    /// Lets in only who has a token; none: everybody.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Option<Tokens>) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Requests per second and token; without tokens all callers share them.
+    #[must_use]
+    pub fn with_rate_limit(mut self, per_second: Option<NonZeroU32>) -> Self {
+        self.rate_limit = per_second;
+        self
     }
 }
 
@@ -164,11 +188,13 @@ impl FromRef<HttpState> for PrometheusHandle {
 /// Everything that is served over HTTP.
 pub fn router(state: HttpState) -> Router {
     telemetry::describe();
-    let (router, _) = routes::routes().split_for_parts();
+    let (router, document) = routes::routes().split_for_parts();
     // The innermost layer: whoever may not come in claims no key and starts no task.
     let router = router.route_layer(from_fn_with_state(state.clone(), commands::carry_out));
+    let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
     layers::around(
         router.with_state(state).merge(docs::pages()),
+        access,
         layers::REQUEST_DEADLINE,
     )
 }

@@ -5,7 +5,7 @@ use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, RefOr, Schema, tag::TagBuilder,
 };
 
-use super::{examples, problem_docs, routes};
+use super::{access, examples, problem_docs, routes};
 
 /// Where the document is served.
 pub(crate) const PATH: &str = "/openapi.json";
@@ -22,6 +22,10 @@ const COMMANDS: [&str; 6] = [
 
 const ABOUT: &str = "\
 Orders and what paid them.
+
+Callers have a token (`Authorization: Bearer`), unless the service runs on a loopback address \
+without any. Without one everything but probes and documents answers `unauthenticated`, unknown \
+paths too; `forbidden` names the scope that is missing.
 
 Every error is a problem (RFC 9457, `application/problem+json`): branch on `type`. \
 `invalid-request` lists every fault it found; `pointer` is a JSON pointer into the body (`/amount`), \
@@ -46,6 +50,7 @@ opaque and only good for the same list with the same filters.";
 /// The document.
 pub fn openapi() -> OpenApi {
     let (_, mut openapi) = routes::routes().split_for_parts();
+    access::document(&mut openapi);
     if let Some(components) = &mut openapi.components {
         for name in COMMANDS {
             if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) {

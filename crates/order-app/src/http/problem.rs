@@ -17,6 +17,8 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     InvalidRequest,
+    Unauthenticated,
+    Forbidden,
     NotFound,
     MethodNotAllowed,
     OrderExists,
@@ -31,6 +33,7 @@ pub(crate) enum Kind {
     PayloadTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
+    RateLimited,
     Internal,
     Unavailable,
 }
@@ -45,8 +48,10 @@ pub(crate) struct Row {
 impl Kind {
     /// Every kind.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::InvalidRequest,
+        Self::Unauthenticated,
+        Self::Forbidden,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::OrderExists,
@@ -61,6 +66,7 @@ impl Kind {
         Self::PayloadTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
+        Self::RateLimited,
         Self::Internal,
         Self::Unavailable,
     ];
@@ -69,6 +75,8 @@ impl Kind {
     pub(crate) const fn row(self) -> Row {
         let (status, slug, title) = match self {
             Self::InvalidRequest => (400, "invalid-request", "The request is not valid"),
+            Self::Unauthenticated => (401, "unauthenticated", "Nobody knows who asks"),
+            Self::Forbidden => (403, "forbidden", "The token is not good for this"),
             Self::NotFound => (404, "not-found", "There is no such thing"),
             Self::MethodNotAllowed => (405, "method-not-allowed", "The path has no such method"),
             Self::OrderExists => (409, "order-exists", "Another order has this id"),
@@ -101,6 +109,7 @@ impl Kind {
                 "idempotency-key-reused",
                 "The key belongs to another request",
             ),
+            Self::RateLimited => (429, "rate-limited", "Too many requests"),
             Self::Internal => (500, "internal", "A fault of this service"),
             Self::Unavailable => (503, "unavailable", "Not now"),
         };

@@ -51,11 +51,17 @@ fn response(kinds: &[Kind]) -> utoipa::openapi::Response {
     let response = ResponseBuilder::new()
         .description(slugs.join(" "))
         .content(MEDIA_TYPE, content);
-    if kinds.contains(&Kind::Unavailable) {
+    if kinds.contains(&Kind::Unavailable) || kinds.contains(&Kind::RateLimited) {
         let seconds = HeaderBuilder::new()
             .schema(Some(i32::schema()))
             .description(Some("Seconds."));
         return response.header("Retry-After", seconds.build()).build();
+    }
+    if kinds.contains(&Kind::Unauthenticated) {
+        let scheme = HeaderBuilder::new()
+            .schema(Some(String::schema()))
+            .description(Some("`Bearer`."));
+        return response.header("WWW-Authenticate", scheme.build()).build();
     }
     response.build()
 }
@@ -145,7 +151,9 @@ fn schema_name(kind: Kind) -> &'static str {
         Kind::InvalidRequest => "InvalidRequestProblem",
         Kind::IllegalTransition => "IllegalTransitionProblem",
         Kind::AlreadyRunning => "AlreadyRunningProblem",
-        Kind::NotFound
+        Kind::Unauthenticated
+        | Kind::Forbidden
+        | Kind::NotFound
         | Kind::MethodNotAllowed
         | Kind::OrderExists
         | Kind::PaymentPending
@@ -157,6 +165,7 @@ fn schema_name(kind: Kind) -> &'static str {
         | Kind::PayloadTooLarge
         | Kind::UnsupportedMediaType
         | Kind::IdempotencyKeyReused
+        | Kind::RateLimited
         | Kind::Internal
         | Kind::Unavailable => "Problem",
     }

@@ -17,12 +17,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::patient::Patient;
+use crate::open_files;
+
 /// How long a connection may take to send the head of a request, and may stay idle before it.
 const HEADER_DEADLINE: Duration = Duration::from_secs(10);
 /// Bytes of a request's head at most; more are answered with 431.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
-/// Connections at most; more wait in the listener's backlog.
-const CONNECTIONS_MAX: usize = 1024;
+/// How long a peer may take to take in an answer.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+/// Connections at most; more wait in the listener's backlog. Far more than callers need, so that a
+/// thousand slow ones are in nobody's way.
+const CONNECTIONS_MAX: usize = 4096;
+/// Files that are left to databases, broker and logs.
+const OTHER_FILES: usize = 256;
 /// How long requests may go on after the shutdown began.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no sockets left; connections that end give some back.
@@ -30,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `shutdown`, then lets requests in hand finish, but not for ever.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let slots = Arc::new(Semaphore::new(connections_max()));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -56,6 +64,23 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
         );
         connections.shutdown().await;
     }
+}
+
+/// As many connections as there may be files for.
+fn connections_max() -> usize {
+    let files = open_files::raise_to(CONNECTIONS_MAX + OTHER_FILES);
+    let connections = files.saturating_sub(OTHER_FILES);
+    if connections >= CONNECTIONS_MAX {
+        return CONNECTIONS_MAX;
+    }
+    // With fewer files than all that, half of them.
+    let connections = connections.max(files / 2);
+    tracing::warn!(
+        files,
+        connections,
+        "the limit of open files is low (ulimit -n, LimitNOFILE): fewer connections are served"
+    );
+    connections
 }
 
 fn report(ended: Result<(), tokio::task::JoinError>) {
@@ -110,6 +135,7 @@ async fn connection(
     http.timer(TokioTimer::new())
         .header_read_timeout(HEADER_DEADLINE)
         .max_buf_size(HEADER_BYTES_MAX);
+    let stream = Patient::new(stream, ANSWER_DEADLINE);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     let ended = tokio::select! {

@@ -16,7 +16,8 @@ pub(super) struct Incoming {
     pub(super) body: Bytes,
     headers: Headers,
     stream: String,
-    sequence: u64,
+    /// Its number in the stream.
+    pub(super) sequence: u64,
     /// Where its ack goes.
     pub(super) ack_to: String,
     /// How often it was delivered.

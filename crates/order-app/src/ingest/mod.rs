@@ -7,6 +7,7 @@ mod message;
 mod pull;
 mod record;
 mod rescue;
+mod trail;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::nats::{Reading, Topology};
 use crate::payment_event::decode;
 use crate::telemetry::chain;
 use message::Incoming;
+use trail::Trail;
 
 pub use record::{DEAD_LETTER, describe_metrics};
 
@@ -123,11 +125,13 @@ impl Ingest {
             return;
         }
         let items: Vec<Item> = messages.iter().map(|message| self.read(message)).collect();
+        let trail = Trail::of(&items);
         crash::point("ingest:fetched");
         let Some(outcomes) = self.record(items, &messages, shutdown).await else {
             return;
         };
         let committed_at = clock::now();
+        trail.committed(&messages, &outcomes);
         crash::point("ingest:before-acks");
         self.ack(&messages).await;
         crash::point("ingest:after-acks");
@@ -161,6 +165,7 @@ impl Ingest {
                     tracing::warn!(error = %error, "an ack could not be sent");
                     return;
                 }
+                tracing::debug!(stream.sequence = message.sequence, "a message is acked");
             }
         };
         if tokio::time::timeout(ACK_TIMEOUT, all).await.is_err() {

@@ -182,4 +182,7 @@ pub fn describe_metrics() {
         counter!("orderd_payment_events_total", "verdict" => verdict).increment(0);
     }
     counter!("orderd_redeliveries_total").increment(0);
+    // Naming a histogram shows it, empty.
+    let _ = histogram!("orderd_batch_size");
+    let _ = histogram!("orderd_commit_delay_seconds");
 }

@@ -8,6 +8,7 @@ mod moved;
 mod outbox;
 mod people;
 mod plans;
+mod pools;
 mod prepares;
 mod race;
 mod reconcile;

@@ -44,6 +44,7 @@ problems!(
     path = "/v1/orders/{order_id}/cancel",
     operation_id = "cancel_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(

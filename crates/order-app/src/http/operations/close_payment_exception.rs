@@ -25,7 +25,7 @@ pub(crate) struct ClosePaymentException {
     #[schema(value_type = schemas::Resolution)]
     resolution: Resolution,
     /// Kept with the exception; the reason of the step if a mismatch is accepted.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
 
@@ -64,6 +64,7 @@ problems!(
     path = "/v1/payment-exceptions/{id}/close",
     operation_id = "close_payment_exception",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath, IdempotencyKey),
     request_body = ClosePaymentException,
     responses(

@@ -37,6 +37,7 @@ problems!(
     path = "/v1/orders/{order_id}/complete",
     operation_id = "complete_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(

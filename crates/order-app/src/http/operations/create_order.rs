@@ -73,6 +73,7 @@ problems!(
     path = "/v1/orders",
     operation_id = "create_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     params(IdempotencyKey),
     request_body = CreateOrder,
     responses(

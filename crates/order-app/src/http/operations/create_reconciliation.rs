@@ -55,6 +55,7 @@ problems!(
     path = "/v1/reconciliations",
     operation_id = "create_reconciliation",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(IdempotencyKey),
     request_body = Option<CreateReconciliation>,
     responses(

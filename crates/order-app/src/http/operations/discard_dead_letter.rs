@@ -19,7 +19,7 @@ use crate::http::wire_ops::DeadLetter;
 #[derive(Debug, ToSchema)]
 pub(crate) struct DiscardDeadLetter {
     /// Kept with the letter.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
 
@@ -53,6 +53,7 @@ problems!(
     path = "/v1/dead-letters/{id}/discard",
     operation_id = "discard_dead_letter",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath, IdempotencyKey),
     request_body = DiscardDeadLetter,
     responses(

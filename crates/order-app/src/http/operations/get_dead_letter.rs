@@ -18,6 +18,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/dead-letters/{id}",
     operation_id = "get_dead_letter",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath),
     responses(
         (status = 200, description = "The message, byte for byte.", body = DeadLetter),

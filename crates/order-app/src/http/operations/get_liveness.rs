@@ -17,6 +17,7 @@ problems!(Internal, Unavailable);
     path = "/livez",
     operation_id = "get_liveness",
     tag = "service",
+    security(()),
     responses((status = 200, description = "It does.", body = Probe), Problems),
 )]
 pub(crate) async fn get_liveness(State(health): State<Health>) -> Json<Probe> {

@@ -15,6 +15,7 @@ problems!(Internal, Unavailable);
     path = "/metrics",
     operation_id = "get_metrics",
     tag = "service",
+    security(("token" = ["ops"])),
     responses(
         (status = 200, description = "Prometheus text.", body = String,
             content_type = "text/plain"),

@@ -17,6 +17,7 @@ problems!(Internal, Unavailable);
     path = "/openapi.json",
     operation_id = "get_openapi",
     tag = "service",
+    security(()),
     responses(
         (status = 200, description = "OpenAPI 3.1.", body = Object,
             content_type = "application/json"),

@@ -33,6 +33,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/orders/{order_id}",
     operation_id = "get_order",
     tag = "orders",
+    security(("token" = ["orders:read"])),
     params(OrderPath, IfNoneMatch, Wait),
     responses(
         (status = 200, description = "The order as it is committed.", body = wire::Order, headers(

@@ -18,6 +18,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/payment-exceptions/{id}",
     operation_id = "get_payment_exception",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath),
     responses(
         (status = 200, description = "The exception.", body = Exception),

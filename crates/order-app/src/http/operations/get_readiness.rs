@@ -17,6 +17,7 @@ problems!(Internal);
     path = "/readyz",
     operation_id = "get_readiness",
     tag = "service",
+    security(()),
     responses(
         (status = 200, description = "It is.", body = Probe),
         (status = 503, description = "A check is down, or the service is stopping.", body = Probe,

@@ -20,6 +20,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/reconciliations/{id}",
     operation_id = "get_reconciliation",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(RunPath),
     responses(
         (status = 200, description = "The run.", body = Run),

@@ -52,6 +52,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     path = "/v1/dead-letters",
     operation_id = "list_dead_letters",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(LettersQuery),
     responses(
         (status = 200, description = "A page of dead letters.", body = DeadLetterList),

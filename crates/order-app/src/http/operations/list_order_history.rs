@@ -22,6 +22,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/orders/{order_id}/history",
     operation_id = "list_order_history",
     tag = "orders",
+    security(("token" = ["orders:read"])),
     params(OrderPath, PageQuery),
     responses(
         (status = 200, description = "A page of the history.", body = HistoryItemList),

@@ -21,6 +21,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     path = "/v1/orders/{order_id}/payments",
     operation_id = "list_order_payments",
     tag = "orders",
+    security(("token" = ["orders:read"])),
     params(OrderPath, PageQuery),
     responses(
         (status = 200, description = "A page of the payments.", body = PaymentList),

@@ -101,6 +101,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     path = "/v1/orders",
     operation_id = "list_orders",
     tag = "orders",
+    security(("token" = ["orders:read"])),
     params(OrdersQuery),
     responses(
         (status = 200, description = "A page of orders.", body = OrderList),

@@ -85,6 +85,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     path = "/v1/payment-exceptions",
     operation_id = "list_payment_exceptions",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(ExceptionsQuery),
     responses(
         (status = 200, description = "A page of exceptions.", body = ExceptionList),

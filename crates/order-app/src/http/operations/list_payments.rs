@@ -91,6 +91,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     path = "/v1/payments",
     operation_id = "list_payments",
     tag = "payments",
+    security(("token" = ["orders:read"])),
     params(PaymentsQuery),
     responses(
         (status = 200, description = "A page of payments.", body = PaymentList),

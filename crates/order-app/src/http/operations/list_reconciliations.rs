@@ -20,6 +20,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     path = "/v1/reconciliations",
     operation_id = "list_reconciliations",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(PageQuery),
     responses(
         (status = 200, description = "A page of runs.", body = RunList),

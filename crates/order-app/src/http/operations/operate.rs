@@ -18,7 +18,7 @@ use crate::http::{values, wire};
 #[derive(Debug, ToSchema)]
 pub(crate) struct OperateOrder {
     /// Kept in the history.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     reason: Option<String>,
 }
 

@@ -92,6 +92,7 @@ problems!(
     path = "/v1/dead-letters/{id}/replay",
     operation_id = "replay_dead_letter",
     tag = "ops",
+    security(("token" = ["ops"])),
     params(DigestPath, ReplayQuery, IdempotencyKey),
     request_body = Option<ReplayDeadLetter>,
     responses(

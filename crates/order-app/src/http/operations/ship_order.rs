@@ -37,6 +37,7 @@ problems!(
     path = "/v1/orders/{order_id}/ship",
     operation_id = "ship_order",
     tag = "orders",
+    security(("token" = ["orders:write"])),
     params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(

@@ -32,6 +32,8 @@ pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC)
 /// The API on a database of its own.
 pub(super) struct TestApp {
     pub(super) router: Router,
+    /// What the router was made of.
+    pub(super) state: HttpState,
     pub(super) store: Store,
     pub(super) health: Health,
     /// Runs that nobody carries out.
@@ -94,10 +96,11 @@ impl TestApp {
         );
         let state = state.watching(watch.clone());
         let commands = state.commands();
-        let router = router(state);
+        let router = router(state.clone());
         let document = serde_json::from_str(&openapi_json()).unwrap();
         Self {
             router,
+            state,
             store,
             health,
             begun: Mutex::new(begun),

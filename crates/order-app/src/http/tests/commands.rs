@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
 use super::app::{TestApp, post, send};
+use crate::http::access::Access;
 use crate::http::{Commands, commands, layers};
 
 /// Lets a request run for some polls, then goes away; whether it was answered before.
@@ -104,7 +105,7 @@ fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
             }),
         )
         .route_layer(from_fn_with_state(state, commands::carry_out));
-    layers::around(router, Duration::from_secs(10))
+    layers::around(router, Access::open(), Duration::from_secs(10))
 }
 
 #[tokio::test]

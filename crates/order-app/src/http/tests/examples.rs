@@ -93,6 +93,7 @@ fn every_answer_has_an_example_that_fits() {
                 let status = at.rsplit(' ').next().unwrap();
                 assert_eq!(example["status"].to_string(), status, "{at}");
                 let schema = match slug.as_str() {
+                    "already-running" => "AlreadyRunningProblem",
                     "invalid-request" => "InvalidRequestProblem",
                     "illegal-transition" => "IllegalTransitionProblem",
                     _ => "Problem",

@@ -7,9 +7,10 @@ use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse as _;
 use order_store::{Clock, KeyedRequest};
 
+use super::access::Closed;
 use super::app::{Answer, NOW, TestApp, post, send};
-use crate::http::actor::Actor;
 use crate::http::idempotency;
+use crate::tokens::Scope;
 
 const ORDER: &str = r#"{"order_id":"OD-1","amount":1000,"currency":"CNY"}"#;
 
@@ -108,18 +109,22 @@ async fn another_request_under_the_key_is_refused_running_or_not() {
 
 #[tokio::test]
 async fn keys_belong_to_whoever_asks() {
-    let app = TestApp::start().await;
-    app.create("OD-1").await;
-    let ask = async |actor: &str, uri: &str| {
-        let mut request = keyed(uri, "k1", "");
-        request.extensions_mut().insert(Actor(actor.to_owned()));
-        send(&app.router, request).await
-    };
-    assert_eq!(ask("shop", "/v1/orders/OD-1/cancel").await.status, 200);
-    ask("till", "/v1/orders/OD-1/ship")
+    let closed = Closed::start(None).await;
+    // Tokens of two names.
+    let (shop, till) = ([Scope::OrdersWrite], Scope::ALL);
+    let created = closed
+        .send_as(&shop, keyed("/v1/orders", "k0", ORDER))
+        .await;
+    assert_eq!(created.status, 201, "{created}");
+    let cancel = keyed("/v1/orders/OD-1/cancel", "k1", "");
+    assert_eq!(closed.send_as(&shop, cancel).await.status, 200);
+    let sent = || keyed("/v1/orders/OD-1/ship", "k1", "");
+    closed
+        .send_as(&till, sent())
         .await
         .problem(409, "illegal-transition");
-    ask("shop", "/v1/orders/OD-1/ship")
+    closed
+        .send_as(&shop, sent())
         .await
         .problem(422, "idempotency-key-reused");
 }

@@ -1,5 +1,6 @@
 //! The router called in process, on a SQLite file of its own; sockets only where sockets matter.
 
+mod access;
 mod app;
 mod bodies;
 mod commands;

@@ -1,5 +1,6 @@
 //! Every kind of problem, and everything around the operations.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,14 +9,18 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
+use utoipa::openapi::OpenApi;
 
 use serde_json::json;
 
+use super::access::Closed;
 use super::app::{self, Answer, TestApp};
+use crate::http::access::Access;
 use crate::http::error::ApiError;
 use crate::http::layers;
 use crate::http::problem::Kind;
 use crate::payment_service::stub::{Say, Stub};
+use crate::tokens::Scope;
 
 /// A router whose operations go wrong in the ways that tests can't bring about from outside.
 fn faulty() -> Router {
@@ -45,7 +50,7 @@ fn faulty() -> Router {
             "/teapot",
             get(async || StatusCode::IM_A_TEAPOT.into_response()),
         );
-    layers::around(router, Duration::from_millis(50))
+    layers::around(router, Access::open(), Duration::from_millis(50))
 }
 
 async fn ask(router: &Router, path: &str) -> Answer {
@@ -63,6 +68,11 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
     .await;
     let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
     let faulty = faulty();
+    let closed = Closed::start(None).await;
+    let seldom = Access::new(None, NonZeroU32::new(1), &OpenApi::default());
+    let limited = layers::around(Router::new(), seldom, Duration::from_secs(1));
+    ask(&limited, "/v1/once").await;
+    let limited = ask(&limited, "/v1/again").await;
     app.create("OD-1").await;
     app.create("OD-PENDING").await;
     app.create("OD-3").await;
@@ -88,6 +98,10 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
 
     let answers = [
         app.post("/v1/orders", "{}").await,
+        closed.ask(&Method::GET, "/v1/payments", None).await,
+        closed
+            .ask_as(&[Scope::Ops], &Method::GET, "/v1/payments")
+            .await,
         app.get("/v1/orders/OD-9").await,
         app.send(put).await,
         app.post("/v1/orders", order).await,
@@ -103,6 +117,7 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
         app.post("/v1/orders", vec![b' '; 65_537]).await,
         app.send(untyped).await,
         app.send(keyed("other")).await,
+        limited,
         ask(&faulty, "/panic").await,
         ask(&faulty, "/slow").await,
     ];
@@ -122,7 +137,7 @@ async fn every_kind_of_problem_is_told_in_the_same_form() {
                 .is_some_and(|path| path.starts_with('/')),
             "{answer}"
         );
-        let retry_after = if kind == Kind::Unavailable {
+        let retry_after = if matches!(kind, Kind::RateLimited | Kind::Unavailable) {
             Some("1")
         } else {
             None

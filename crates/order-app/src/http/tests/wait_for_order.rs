@@ -209,6 +209,7 @@ async fn nobody_waits_beyond_the_end_of_the_service() {
 async fn the_request_deadline_does_not_cut_a_wait() {
     use axum::routing::get;
 
+    use crate::http::access::Access;
     use crate::http::deadline::Deadline;
     use crate::http::layers::around;
 
@@ -230,7 +231,7 @@ async fn the_request_deadline_does_not_cut_a_wait() {
                 "here"
             }),
         );
-    let router = around(router, Duration::from_secs(10));
+    let router = around(router, Access::open(), Duration::from_secs(10));
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();
         send(&router, request).await

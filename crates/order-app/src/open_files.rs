@@ -1,0 +1,29 @@
+//! The limit of open files.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the limit of this process as far as the system lets it, and says what it is then. The
+/// usual one is there for programs that can't count further.
+pub(crate) fn raise_to(wanted: usize) -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let Some(current) = current else {
+        return usize::MAX;
+    };
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+    let raised = wanted.min(maximum.unwrap_or(u64::MAX));
+    if raised <= current {
+        return usize::try_from(current).unwrap_or(usize::MAX);
+    }
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum,
+    };
+    let now = match setrlimit(Resource::Nofile, limit) {
+        Ok(()) => raised,
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files can't be raised");
+            current
+        }
+    };
+    usize::try_from(now).unwrap_or(usize::MAX)
+}
