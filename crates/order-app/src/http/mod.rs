@@ -46,7 +46,7 @@ use order_store::{Run, Store};
 use tokio::sync::mpsc;
 
 pub use openapi::{openapi, openapi_json};
-pub use serve::serve;
+pub use serve::{listen, serve};
 
 use crate::health::Health;
 use crate::payment_service::PaymentService;
