@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use order_store::{Store, StoreOptions};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -106,8 +105,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
 
     let health = Health::default();
     health.set_database(true);
-    let listener = TcpListener::bind(config.http_addr)
-        .await
+    let listener = http::listen(config.http_addr)
         .with_context(|| format!("ORDERD_HTTP_ADDR: {} cannot be bound", config.http_addr))?;
     tracing::info!(http.addr = %listener.local_addr()?, database = %config.database_url, "serving");
     // The pace of questions is kept over the API's pool: people wait for some of them.

@@ -53,7 +53,7 @@ use tokio::sync::mpsc;
 
 pub use commands::Commands;
 pub use openapi::{openapi, openapi_json};
-pub use serve::serve;
+pub use serve::{listen, serve};
 
 use crate::health::Health;
 use crate::payment_service::PaymentService;

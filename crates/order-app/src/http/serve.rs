@@ -12,7 +12,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -29,12 +29,35 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 /// Connections at most; more wait in the listener's backlog. Far more than callers need, so that a
 /// thousand slow ones are in nobody's way.
 const CONNECTIONS_MAX: usize = 4096;
+/// Connections that wait to be accepted, at most.
+const BACKLOG: u32 = 1024;
+/// Bytes of answers that the system keeps for a connection. Left to itself it takes megabytes off our
+/// hands for a peer that reads nothing, and a thousand of those keep everybody waiting.
+const SEND_BUFFER_BYTES: u32 = 64 * 1024;
 /// Files that are left to databases, broker and logs.
 const OTHER_FILES: usize = 256;
 /// How long requests may go on after the shutdown began.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no sockets left; connections that end give some back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Binds an address to be served.
+///
+/// # Errors
+/// If it can't be had.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // A successor takes over while connections of its predecessor still end.
+    socket.set_reuseaddr(true)?;
+    // What is accepted inherits it.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves until `shutdown`, then lets requests in hand finish, but not for ever.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {

@@ -1,17 +1,21 @@
 //! The accept loop, over real sockets.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::routing::get;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::app::TestApp;
-use crate::http::serve;
+use crate::http::{listen, serve};
 
 struct Server {
     addr: SocketAddr,
@@ -20,7 +24,7 @@ struct Server {
 }
 
 async fn start(router: Router) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let addr = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let mut tasks = JoinSet::new();
@@ -155,4 +159,34 @@ async fn a_sender_that_never_finishes_its_head_is_cut_off() {
         "{took:?}"
     );
     server.stop().await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_in_are_not_piled_up() {
+    // Counts what of an endless answer was taken off its hands.
+    let given = Arc::new(AtomicUsize::new(0));
+    let counter = given.clone();
+    let router = Router::new().route(
+        "/endless",
+        get(async move || {
+            let chunks = futures_util::stream::repeat_with(move || {
+                counter.fetch_add(1024, Ordering::Relaxed);
+                Ok::<_, Infallible>(Bytes::from_static(&[0; 1024]))
+            });
+            Body::from_stream(chunks)
+        }),
+    );
+    let server = start(router).await;
+    let _peer = server
+        .connect("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    // Until nothing moves any more.
+    let (mut before, mut taken) = (usize::MAX, 0);
+    while before != taken {
+        before = taken;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        taken = given.load(Ordering::Relaxed);
+    }
+    // The peer's own buffer, which is not ours to bound, ours, and what hyper holds.
+    assert!((1..2_000_000).contains(&taken), "{taken}");
 }
