@@ -23,7 +23,7 @@ struct Server {
     tasks: JoinSet<()>,
 }
 
-async fn start(router: Router) -> Server {
+fn start(router: Router) -> Server {
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let addr = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
@@ -72,7 +72,7 @@ fn router() -> Router {
 
 #[tokio::test]
 async fn requests_in_hand_are_finished_and_idle_connections_closed() {
-    let server = start(router()).await;
+    let server = start(router());
     let silent = server.connect("").await;
     let mut idle = server.connect("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
     let mut answer = [0; 512];
@@ -100,7 +100,7 @@ async fn requests_in_hand_are_finished_and_idle_connections_closed() {
 async fn an_unchanged_order_declares_no_length() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
-    let server = start(app.router.clone()).await;
+    let server = start(app.router.clone());
     let request = "GET /v1/orders/OD-1 HTTP/1.1\r\nhost: x\r\nif-none-match: \"1\"\r\n\r\n";
     let next = "GET /v1/orders/OD-1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     let text = read(server.connect(&format!("{request}{next}")).await)
@@ -119,7 +119,7 @@ async fn an_unchanged_order_declares_no_length() {
 #[tokio::test]
 async fn the_sender_of_a_body_that_is_too_large_gets_to_read_the_answer() {
     let app = TestApp::start().await;
-    let server = start(app.router.clone()).await;
+    let server = start(app.router.clone());
     let body = " ".repeat(900_000);
     let head = "POST /v1/orders HTTP/1.1\r\nhost: x\r\nconnection: close\r\n";
     let length = format!(
@@ -134,7 +134,7 @@ async fn the_sender_of_a_body_that_is_too_large_gets_to_read_the_answer() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let server = start(router()).await;
+    let server = start(router());
     let large = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000));
     let answer = read(server.connect(&large).await).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
@@ -149,7 +149,7 @@ async fn a_head_that_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn a_sender_that_never_finishes_its_head_is_cut_off() {
-    let server = start(router()).await;
+    let server = start(router());
     let started = Instant::now();
     let slow = server.connect("GET / HTTP/1.1\r\nx: ").await;
     read(slow).await;
@@ -176,7 +176,7 @@ async fn answers_that_nobody_takes_in_are_not_piled_up() {
             Body::from_stream(chunks)
         }),
     );
-    let server = start(router).await;
+    let server = start(router);
     let _peer = server
         .connect("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
         .await;
