@@ -9,19 +9,23 @@ use super::*;
 use crate::store::Store;
 
 /// Takes a store's connection for writes until `release` is told.
-fn occupy(store: &Store, release: &Arc<Notify>) -> tokio::task::JoinSet<()> {
+async fn occupy(store: &Store, release: &Arc<Notify>) -> tokio::task::JoinSet<()> {
     let (store, release) = (store.clone(), release.clone());
+    let taken = Arc::new(Notify::new());
+    let is_taken = taken.clone();
     let mut task = tokio::task::JoinSet::new();
     task.spawn(async move {
         let held = store.write("testing", move |_| {
-            let release = release.clone();
+            let (release, taken) = (release.clone(), taken.clone());
             Box::pin(async move {
+                taken.notify_one();
                 release.notified().await;
                 Ok(())
             })
         });
         held.await.unwrap();
     });
+    is_taken.notified().await;
     task
 }
 
@@ -46,8 +50,8 @@ async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
         options.acquire_timeout = Duration::from_secs(1);
     });
     let release = Arc::new(Notify::new());
-    let mut held = occupy(&api, &release);
-    wait_until(|| in_use(&api) == 1).await;
+    let mut held = occupy(&api, &release).await;
+    assert!(in_use(&api) >= 1);
 
     let started = Instant::now();
     let error = api
