@@ -9,19 +9,23 @@ use super::*;
 use crate::store::Store;
 
 /// Takes a store's connection for writes until `release` is told.
-fn occupy(store: &Store, release: &Arc<Notify>) -> tokio::task::JoinSet<()> {
+async fn occupy(store: &Store, release: &Arc<Notify>) -> tokio::task::JoinSet<()> {
     let (store, release) = (store.clone(), release.clone());
+    let taken = Arc::new(Notify::new());
+    let is_taken = taken.clone();
     let mut task = tokio::task::JoinSet::new();
     task.spawn(async move {
         let held = store.write("testing", move |_| {
-            let release = release.clone();
+            let (release, taken) = (release.clone(), taken.clone());
             Box::pin(async move {
+                taken.notify_one();
                 release.notified().await;
                 Ok(())
             })
         });
         held.await.unwrap();
     });
+    is_taken.notified().await;
     task
 }
 
@@ -43,11 +47,11 @@ async fn wait_until(what: impl Fn() -> bool) {
 async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
     let api = db.store.beside(|options| {
         options.connections_max = 1;
-        options.acquire_timeout = Duration::from_millis(200);
+        options.acquire_timeout = Duration::from_secs(1);
     });
     let release = Arc::new(Notify::new());
-    let mut held = occupy(&api, &release);
-    wait_until(|| in_use(&api) == 1).await;
+    let mut held = occupy(&api, &release).await;
+    assert!(in_use(&api) >= 1);
 
     let started = Instant::now();
     let error = api
@@ -55,7 +59,8 @@ async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
         .await
         .unwrap_err();
     assert!(error.is_transient(), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(2));
+    // The shared writer of SQLite would be waited for 5 s.
+    assert!(started.elapsed() < Duration::from_secs(4));
     assert_eq!(
         (api.acquire_timeouts(), db.store.acquire_timeouts()),
         (1, 0)
@@ -65,10 +70,10 @@ async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
 
     release.notify_one();
     held.join_next().await.unwrap().unwrap();
+    wait_until(|| in_use(&api) == 0).await;
     api.write("testing", |_| Box::pin(async { Ok(()) }))
         .await
         .unwrap();
-    wait_until(|| in_use(&api) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
