@@ -311,7 +311,7 @@ fn is_fit(asked: std::result::Result<(), TopologyError>) -> Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.is_unfit() => Err(error).context("the broker cannot be used"),
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "the broker is not there yet");
+            tracing::warn!(error = %chain(&error), "the broker is not ready yet: it must answer, and have JetStream");
             Ok(false)
         }
     }
