@@ -48,7 +48,8 @@ pub enum Operated {
     AlreadyThere(Order),
     /// The step is not legal.
     Refused(Order, Refusal),
-    /// Money of this order waits for a person or for its order: it is not cancelled.
+    /// Money of this order waits for a person or for its order, or its rows say that it was paid
+    /// though its status doesn't: it is not cancelled.
     MoneyHeld(Order),
     /// The order has another version than the caller expects.
     OtherVersion(Order),
@@ -111,7 +112,9 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
             return Ok(Operated::Refused(order, refusal));
         }
     };
-    if operation.event == OrderEvent::Cancel && money_held(tx, id).await? {
+    if operation.event == OrderEvent::Cancel
+        && (order.paid_by.is_some() || money_held(tx, id).await?)
+    {
         refuse(tx, operation, &order, operation.refused_as.money_held).await?;
         return Ok(Operated::MoneyHeld(order));
     }

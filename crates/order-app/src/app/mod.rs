@@ -225,7 +225,7 @@ fn load_tokens(config: &Config) -> Result<Option<Tokens>> {
         );
         return Ok(None);
     };
-    let tokens = Tokens::load(path)?;
+    let tokens = Tokens::load(path).context("ORDERD_TOKENS_FILE")?;
     if tokens.count() == 0 {
         tracing::warn!("the tokens file holds no token: `orderd token` makes one");
     }

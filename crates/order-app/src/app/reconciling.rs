@@ -53,7 +53,7 @@ pub async fn reconcile(
     let context = "orders cannot be reconciled";
     store.check_schema().await.context(context)?;
     let service = payment_service(config, store.clone()).await?;
-    let reconciler = reconciler(config, store, service);
+    let reconciler = reconciler(config, store.clone(), service);
     let run = match reconciler
         .begin(StartedBy::Cli, dry_run)
         .await
@@ -61,8 +61,9 @@ pub async fn reconcile(
     {
         RunStart::Started(run) => run,
         RunStart::AlreadyRunning { id } => {
-            let text = if json {
-                serde_json::json!({ "already_running": id }).to_string() + "\n"
+            let running = store.get_run(id.clone()).await.context(context)?;
+            let text = if let Some(running) = running.filter(|_| json) {
+                serde_json::to_string(&run_wire::Run::from(running))? + "\n"
             } else {
                 format!("another run is at work ({id}); this one is left out\n")
             };

@@ -1,7 +1,7 @@
 //! What was given: flags and environment, then a file; and what is wrong with it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::settings::{SETTINGS, Setting};
 
@@ -80,8 +80,26 @@ impl Given {
             .unwrap_or_else(|| (setting.env.to_owned(), setting.default.to_owned()))
     }
 
-    pub(super) fn optional(&self, flag: &'static str) -> Option<String> {
-        Some(self.get(flag).1).filter(|value| !value.is_empty())
+    /// The name of a file, if one is given. An empty one is a mistake, not an absence: it could turn
+    /// off what the file is there for.
+    pub(super) fn file(&self, flag: &'static str) -> Result<Option<PathBuf>, Error> {
+        if !self.values.contains_key(flag) {
+            return Ok(None);
+        }
+        let allowed = "the name of a file, or left out";
+        self.parse(flag, allowed, |text| {
+            (!text.is_empty()).then(|| Some(PathBuf::from(text)))
+        })
+    }
+
+    /// A file that is read once, at the start.
+    pub(super) fn readable_file(&self, flag: &'static str) -> Result<Option<PathBuf>, Error> {
+        let Some(path) = self.file(flag)? else {
+            return Ok(None);
+        };
+        self.parse(flag, "the name of a file that can be read", |_| {
+            std::fs::read(&path).is_ok().then(|| Some(path.clone()))
+        })
     }
 
     pub(super) fn parse<T>(

@@ -107,7 +107,7 @@ impl Config {
     pub fn parse(given: &Given) -> Result<Self, Error> {
         let http_addr: SocketAddr =
             given.parse("http-addr", "<address>:<port>", |text| text.parse().ok())?;
-        let tokens_file = given.optional("tokens-file").map(PathBuf::from);
+        let tokens_file = given.file("tokens-file")?;
         if tokens_file.is_none() && !http_addr.ip().is_loopback() {
             let allowed = "a loopback address as long as ORDERD_TOKENS_FILE is not set";
             return given.parse("http-addr", allowed, |_| None);
@@ -156,7 +156,10 @@ impl Config {
                 _ => None,
             })?,
             log: given.parse("log", "a level or a list of target=level", |text| {
-                EnvFilter::try_new(text).ok().map(|_| text.to_owned())
+                EnvFilter::try_new(text)
+                    .ok()
+                    .filter(|_| !text.is_empty())
+                    .map(|_| text.to_owned())
             })?,
             log_format: given.parse("log-format", "text or json", |text| match text {
                 "text" => Some(LogFormat::Text),
@@ -178,8 +181,12 @@ impl NatsConfig {
                     .collect()
             },
         )?;
-        let identity = match (given.optional("nats-cert"), given.optional("nats-key")) {
-            (Some(cert), Some(key)) => Some((cert.into(), key.into())),
+        let files = (
+            given.readable_file("nats-cert")?,
+            given.readable_file("nats-key")?,
+        );
+        let identity = match files {
+            (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
             (Some(_), None) => {
                 given.parse("nats-key", "given together with NATS_CERT", |_| None)?
@@ -204,8 +211,8 @@ impl NatsConfig {
         })?;
         Ok(Self {
             servers,
-            creds: given.optional("nats-creds").map(PathBuf::from),
-            ca: given.optional("nats-ca").map(PathBuf::from),
+            creds: given.readable_file("nats-creds")?,
+            ca: given.readable_file("nats-ca")?,
             identity,
             inbound_stream,
             inbound_subject,

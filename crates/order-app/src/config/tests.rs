@@ -97,7 +97,21 @@ fn wrong_values_name_the_setting_and_what_is_allowed() {
     for nonsense in ["", ",", "nats://", "nats://a,,", "ws://a:4222", "http://a"] {
         check("NATS_URL", nonsense, false);
     }
-    check("NATS_CERT", "cert.pem", false);
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    check("NATS_CERT", here, false);
+    check("NATS_CREDS", here, true);
+    check("NATS_CA", here, true);
+    for file in [
+        "NATS_CREDS",
+        "NATS_CA",
+        "NATS_CERT",
+        "NATS_KEY",
+        "ORDERD_TOKENS_FILE",
+    ] {
+        check(file, "", false);
+    }
+    check("NATS_CREDS", "/nonexistent/creds", false);
+    check("ORDERD_LOG", "", false);
 }
 
 #[test]

@@ -33,15 +33,18 @@ const REPLY_MAX: usize = 4 * 1024 * 1024;
 /// Nobody is asked for so long if the service is asked too often and doesn't say how long.
 const PAUSE_DEFAULT: Duration = Duration::from_secs(1);
 
-/// A longer pause than this is not believed.
-const PAUSE_MAX: Duration = Duration::from_hours(24);
+/// The longest pause that a time can be reckoned with.
+const PAUSE_MAX: Duration = Duration::from_hours(24 * 3650);
 
 /// A question that got no reply that can be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The service doesn't want to be asked for this time.
+    /// Nobody was asked: it would not be this question's turn for so long.
     #[error("the payment service is not to be asked for {0:?}")]
-    Closed(Duration),
+    NotYet(Duration),
+    /// It was asked, and answered that it will not be asked again for this time.
+    #[error("the payment service is asked too often; it wants to be left alone for {0:?}")]
+    SentAway(Duration),
     /// Nobody answered in time.
     #[error("the payment service did not answer within {REPLY_TIMEOUT:?}")]
     Timeout,
@@ -68,7 +71,7 @@ impl AskError {
     pub fn may_be_for_an_order(&self) -> bool {
         match self {
             Self::Timeout | Self::Status(_) | Self::TooLarge | Self::Unreadable(_) => true,
-            Self::Closed(_) | Self::Unreachable(_) | Self::Store(_) => false,
+            Self::NotYet(_) | Self::SentAway(_) | Self::Unreachable(_) | Self::Store(_) => false,
         }
     }
 }
@@ -171,7 +174,7 @@ impl PaymentService {
                 let pause = pause.unwrap_or(PAUSE_DEFAULT).min(PAUSE_MAX);
                 tracing::warn!(?pause, "the payment service is asked too often");
                 self.store.close_questions(pause).await?;
-                Err(AskError::Closed(pause))
+                Err(AskError::SentAway(pause))
             }
         }
     }
@@ -181,7 +184,7 @@ impl PaymentService {
         let mut left = wait_max;
         loop {
             match self.store.reserve_question(self.spacing, left).await? {
-                Slot::Closed(pause) => return Err(AskError::Closed(pause)),
+                Slot::Closed(pause) => return Err(AskError::NotYet(pause)),
                 Slot::After(Duration::ZERO) => return Ok(()),
                 Slot::After(wait) => {
                     tokio::time::sleep(wait).await;

@@ -39,7 +39,8 @@ impl Patience {
         let weight = match error {
             AskError::Unreachable(_) => 8,
             AskError::Timeout => 4,
-            AskError::Closed(_)
+            AskError::NotYet(_)
+            | AskError::SentAway(_)
             | AskError::Status(_)
             | AskError::TooLarge
             | AskError::Unreadable(_)
@@ -57,13 +58,13 @@ impl Patience {
     }
 }
 
-/// Answers about orders, in their order; none where nobody could be asked yet.
+/// Answers about orders, in their order.
 pub(super) async fn ask_about(
     service: &PaymentService,
     orders: &[DueOrder],
     patience: &Patience,
     stop: &CancellationToken,
-) -> Result<Vec<Option<Answer>>, Failure> {
+) -> Result<Vec<Answer>, Failure> {
     let ids: Vec<OrderId> = orders.iter().map(|order| order.order_id.clone()).collect();
     let mut answers: Vec<Option<Answer>> = vec![None; ids.len()];
     let mut open: Vec<Vec<usize>> = vec![(0..ids.len()).collect()];
@@ -91,7 +92,7 @@ pub(super) async fn ask_about(
             }
             Err(AskError::Store(error)) => return Err(error.into()),
             // Not before that time, and not in this run: they stay due.
-            Err(AskError::Closed(pause)) if pause > TURN_MAX => return Ok(answers),
+            Err(AskError::NotYet(pause)) => return Err(Failure::NotToBeAsked(pause)),
             Err(error) => {
                 patience.failed(&error);
                 let halving =
@@ -111,7 +112,11 @@ pub(super) async fn ask_about(
             }
         }
     }
-    Ok(answers)
+    let nothing = || Answer::unknown("nobody was asked");
+    let answers = answers.into_iter();
+    Ok(answers
+        .map(|answer| answer.unwrap_or_else(nothing))
+        .collect())
 }
 
 /// Asks, and again if the service sends us away for a moment.
@@ -119,7 +124,7 @@ async fn ask_patiently(service: &PaymentService, ids: &[OrderId]) -> Result<Repl
     let mut sent_away = 0;
     loop {
         match service.ask(ids, TURN_MAX).await {
-            Err(AskError::Closed(pause)) if pause <= TURN_MAX && sent_away < SENT_AWAY_MAX => {
+            Err(AskError::SentAway(pause)) if pause <= TURN_MAX && sent_away < SENT_AWAY_MAX => {
                 sent_away += 1;
             }
             other => return other,

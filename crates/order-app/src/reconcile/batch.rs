@@ -106,12 +106,7 @@ pub(super) async fn settle_batch(
     let mut answered: Vec<Answered> = orders
         .into_iter()
         .zip(answers)
-        .filter_map(|(order, answer)| {
-            Some(Answered {
-                order,
-                answer: answer?,
-            })
-        })
+        .map(|(order, answer)| Answered { order, answer })
         .collect();
     tally.add(|counts| counts.asked += answered.len() as u64);
     let told = reconciler.tell(&mut answered, dry_run).await?;

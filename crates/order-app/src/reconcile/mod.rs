@@ -67,6 +67,9 @@ enum Failure {
     /// The payment service gave no reply for too long.
     #[error("the payment service gives no replies; the rest is left to the next run")]
     NoReplies,
+    /// The payment service wants to be left alone, for this time.
+    #[error("the payment service is not to be asked for {0:?}; what is due stays due")]
+    NotToBeAsked(Duration),
     /// Another run took this one for dead.
     #[error("another run has taken over")]
     LeaseLost,

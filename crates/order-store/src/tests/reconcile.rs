@@ -6,8 +6,8 @@ use order_fsm::{OrderEvent, OrderStatus};
 
 use super::*;
 use crate::{
-    DueOrder, FindingKind, Operation, RunCounts, RunFinding, RunStart, RunState, Slot, StartedBy,
-    Step, Stepped, Told,
+    DueOrder, FindingKind, Operated, Operation, RunCounts, RunFinding, RunStart, RunState, Slot,
+    StartedBy, Step, Stepped, Told,
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -165,6 +165,10 @@ on_both! {
               WHERE order_id = 'O2'",
         )
         .await;
+        for id in ["O1", "O2"] {
+            let cancelled = db.store.operate(cancel(id)).await.unwrap();
+            assert!(matches!(cancelled, Operated::MoneyHeld(_)), "{cancelled:?}");
+        }
         let late = db.at(NOW + 40 * MINUTE);
         assert_eq!(step(&late, "O1", for_good()).await, Stepped::Inconsistent);
         assert_eq!(step(&late, "O2", for_good()).await, Stepped::Inconsistent);

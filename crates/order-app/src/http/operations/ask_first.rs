@@ -74,6 +74,11 @@ async fn ask(service: &PaymentService, order_id: &OrderId) -> Result<Answer, Api
             None => unknown("the reply leaves it out".to_owned()),
         },
         Err(AskError::Store(error)) => Err(error.into()),
+        // Nobody was asked: that says nothing about the order.
+        Err(AskError::NotYet(pause)) => {
+            tracing::warn!(order.id = %order_id, ?pause, "a caller would wait too long for an answer");
+            Err(ApiError::Unavailable)
+        }
         Err(error) => unknown(chain(&error)),
     }
 }

@@ -185,6 +185,27 @@ async fn a_payment_service_that_answers_nothing_usable_is_unknown() {
     }
 }
 
+/// Nobody was asked about the second: that is no answer, and none to be kept.
+#[tokio::test]
+async fn a_payment_service_that_must_not_be_asked_now_is_worth_another_try() {
+    let stub = Stub::start(|_| {
+        Say::Raw(
+            "429 Too Many Requests",
+            "retry-after: 3600\r\n".to_owned(),
+            String::new(),
+        )
+    })
+    .await;
+    let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
+    app.create("OD-1").await;
+    let asked = app.post("/v1/orders/OD-1/cancel", "").await;
+    asked.problem(409, "payment-state-unknown");
+    let held_back = app.post("/v1/orders/OD-1/cancel", "").await;
+    held_back.problem(503, "unavailable");
+    assert_eq!(stub.asked().len(), 1);
+    assert_eq!(refusals(&app).await, ["1 payment-state-unknown"]);
+}
+
 #[tokio::test]
 async fn another_version_comes_before_the_question() {
     let (app, stub) = answering(vec![paid("OD-1", "tx-1", 1000)]).await;
