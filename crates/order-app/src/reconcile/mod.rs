@@ -20,6 +20,7 @@ use std::time::Duration;
 use order_store::{Run, RunStart, RunState, StartedBy, Store};
 use rand::RngExt as _;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::payment_service::PaymentService;
@@ -193,8 +194,25 @@ impl Reconciler {
         tally: &Tally,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
+        let mut batches = JoinSet::new();
+        let handed_out = self.hand_out(run, tally, stop, &mut batches).await;
+        // What was asked about is brought to its end, whatever happens to others.
+        let mut result = handed_out;
+        while let Some(done) = batches.join_next().await {
+            result = result.and(batch::joined(done));
+        }
+        result
+    }
+
+    /// Makes batches of what is due, a few at work at a time.
+    async fn hand_out(
+        &self,
+        run: &Run,
+        tally: &Tally,
+        stop: &CancellationToken,
+        batches: &mut JoinSet<Result<(), Failure>>,
+    ) -> Result<(), Failure> {
         let patience = Patience::default();
-        let mut batches = tokio::task::JoinSet::new();
         let mut to_ask = Vec::new();
         let mut after = None;
         loop {
@@ -223,14 +241,10 @@ impl Reconciler {
                 ));
             }
             if after.is_none() {
-                break;
+                return Ok(());
             }
             going_on(stop)?;
         }
-        while let Some(done) = batches.join_next().await {
-            batch::joined(done)?;
-        }
-        Ok(())
     }
 }
 
