@@ -11,6 +11,7 @@ pub mod clock;
 pub mod config;
 pub mod exception_wire;
 pub mod health;
+mod hex;
 pub mod http;
 pub mod ingest;
 pub mod nats;

@@ -15,6 +15,7 @@ mod dead_letters;
 mod error;
 mod exceptions;
 mod gauges;
+mod guards;
 mod idempotency;
 mod leases;
 mod listing;

@@ -5,6 +5,7 @@ use order_fsm::{Decision, OrderEvent, OrderId, Refusal, Transition, decide};
 use crate::conn::{Tx, fetch_all};
 use crate::crash;
 use crate::error::{Error, doing};
+use crate::guards::Guards;
 use crate::orders::{self, Order};
 use crate::store::Store;
 use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
@@ -67,9 +68,7 @@ impl Store {
         })
         .await
     }
-}
 
-impl Store {
     /// Keeps in the history that an operation was refused for a reason that the store doesn't
     /// know; returns the order as it is.
     pub async fn refuse(
@@ -113,7 +112,7 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
         }
     };
     if operation.event == OrderEvent::Cancel
-        && (order.paid_by.is_some() || money_held(tx, id).await?)
+        && Guards::read(tx, &[id]).await?.forbid(&order).is_some()
     {
         refuse(tx, operation, &order, operation.refused_as.money_held).await?;
         return Ok(Operated::MoneyHeld(order));
@@ -150,12 +149,6 @@ async fn refuse(
         actor: &operation.actor,
     };
     transitions::refuse(tx, &refusal).await
-}
-
-async fn money_held(tx: &mut Tx, order_id: &str) -> Result<bool, Error> {
-    let rows = fetch_all!(tx.conn(), (i64,), sql::MONEY_HELD, order_id)
-        .map_err(doing("looking for money of an order"))?;
-    Ok(rows.first().is_none_or(|row| row.0 != 0))
 }
 
 async fn advance(tx: &mut Tx, order_id: &str, step: Transition) -> Result<Advanced, Error> {

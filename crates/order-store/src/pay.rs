@@ -15,6 +15,7 @@ use crate::crash;
 use crate::error::{Error, doing};
 use crate::exceptions::{self, Expected};
 use crate::orders::{self, Order};
+use crate::payments::Payment;
 use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
 use crate::ts::Ts;
 use crate::{SELF_ACTOR, Source, payments, sql};
@@ -41,6 +42,19 @@ impl<'a> From<&'a PaymentKey> for PaymentRef<'a> {
         Self {
             provider: key.provider.as_str(),
             transaction_id: key.transaction_id.as_str(),
+        }
+    }
+}
+
+/// A recorded payment, owned by who locked it.
+impl<'a> From<&'a Payment> for Claim<'a> {
+    fn from(payment: &'a Payment) -> Self {
+        Self {
+            key: &payment.key,
+            event_id: payment.event_id.as_ref(),
+            content: &payment.content,
+            occurred_at: Ts(payment.occurred_at),
+            source: payment.source,
         }
     }
 }

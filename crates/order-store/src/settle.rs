@@ -10,7 +10,6 @@ use crate::exceptions::{self, exception_id};
 use crate::pay::{Claim, pay};
 use crate::payments::{Payment, PaymentRow};
 use crate::store::Store;
-use crate::ts::Ts;
 use crate::{orders, sql};
 
 impl Store {
@@ -95,13 +94,7 @@ pub(crate) async fn settle(tx: &mut Tx, order_ids: &[OrderId], fast: bool) -> Re
 
     let claims: Vec<Claim<'_>> = open
         .iter()
-        .map(|(payment, _)| Claim {
-            key: &payment.key,
-            event_id: payment.event_id.as_ref(),
-            content: &payment.content,
-            occurred_at: Ts(payment.occurred_at),
-            source: payment.source,
-        })
+        .map(|(payment, _)| Claim::from(*payment))
         .collect();
     let verdicts = pay(tx, &claims, Verdict::WaitingForOrder, fast).await?;
     let settled: Vec<&str> = open

@@ -5,8 +5,6 @@
 //! command's commit and the second one, the request is carried out again: commands say of what is
 //! already done that it is.
 
-use std::fmt::Write as _;
-
 use axum::body::{Body, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -20,6 +18,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use super::actor::Actor;
 use super::error::ApiError;
 use super::{etag, layers};
+use crate::hex::{hex, random_id};
 use crate::telemetry::chain;
 
 /// The request's header.
@@ -63,7 +62,7 @@ pub(crate) fn keyed(key: String, head: &Parts, body: &[u8]) -> KeyedRequest {
         actor: actor.map_or_else(|| "anonymous".to_owned(), |actor| actor.0.clone()),
         key,
         digest: digest(&head.method, target, body),
-        holder: format!("{:032x}", rand::random::<u128>()),
+        holder: random_id(),
     }
 }
 
@@ -73,12 +72,7 @@ pub(crate) fn digest(method: &Method, target: &str, body: &[u8]) -> String {
     // Neither of the first two has a line break.
     digest.update(format!("{method}\n{target}\n"));
     digest.update(body);
-    let digest = digest.finalize();
-    digest.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&digest.finalize())
 }
 
 /// Answers as before, or carries the request out and keeps what it was answered.

@@ -1,6 +1,5 @@
 //! From the bytes of a message to a payment fact.
 
-use std::fmt::Write as _;
 use std::str::FromStr;
 
 use order_fsm::{Amount, Content, OrderId, PaymentKey, PaymentKind};
@@ -10,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::fields::Fields;
 use super::{NotUnderstood, Reason};
+use crate::hex::hex;
 use crate::time_format;
 
 /// The largest body that is read, and how much of a larger one is kept.
@@ -113,12 +113,7 @@ fn invalid(reason: Reason, name: &str, error: &dyn std::fmt::Display) -> NotUnde
 }
 
 fn too_large(body: &[u8]) -> NotUnderstood {
-    let digest = Sha256::digest(body);
-    let hex = digest.iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
+    let hex = hex(&Sha256::digest(body));
     let detail = format!(
         "the body has {} bytes, {BODY_MAX} are allowed and kept; sha256 of all: {hex}",
         body.len()

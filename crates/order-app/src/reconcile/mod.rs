@@ -18,11 +18,11 @@ mod tests;
 use std::time::Duration;
 
 use order_store::{Run, RunStart, RunState, StartedBy, Store};
-use rand::RngExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::hex::random_id;
 use crate::payment_service::PaymentService;
 use crate::telemetry::chain;
 use ask::Patience;
@@ -104,10 +104,9 @@ impl Reconciler {
     ) -> Result<Run, order_store::Error> {
         tracing::info!(run.id = %run.id, run.dry_run, run.started_by = %run.started_by, "reconciling");
         let tally = Tally::new(run.dry_run, progress);
-        let stop = shutdown.child_token();
         let ended = tokio::select! {
             biased;
-            ended = self.work(&run, &tally, &stop) => ended,
+            ended = self.work(&run, &tally, shutdown) => ended,
             lost = beat::beat(&self.store, &run.id, &tally) => Err(lost),
         };
         let state = match &ended {
@@ -257,8 +256,9 @@ pub async fn begin(
     started_by: StartedBy,
     dry_run: bool,
 ) -> Result<RunStart, order_store::Error> {
-    let id = format!("{:032x}", rand::rng().random::<u128>());
-    store.start_run(id, started_by, dry_run, LEASE_TTL).await
+    store
+        .start_run(random_id(), started_by, dry_run, LEASE_TTL)
+        .await
 }
 
 fn going_on(stop: &CancellationToken) -> Result<(), Failure> {

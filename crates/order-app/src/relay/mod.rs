@@ -17,6 +17,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::hex::random_id;
 use crate::nats::Topology;
 use crate::telemetry::chain;
 use event::Outgoing;
@@ -91,7 +92,7 @@ impl Relay {
     pub fn new(topology: Topology, store: Store) -> Self {
         let lease = Lease {
             name: LEASE,
-            holder: format!("{:032x}", rand::rng().random::<u128>()),
+            holder: random_id(),
             ttl: LEASE_TTL,
         };
         Self {

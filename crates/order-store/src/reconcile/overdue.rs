@@ -40,13 +40,7 @@ impl Store {
                     .map(Payment::try_from)
                     .collect::<Result<Vec<_>, _>>()?;
                 for payment in &payments {
-                    let claim = Claim {
-                        key: &payment.key,
-                        event_id: payment.event_id.as_ref(),
-                        content: &payment.content,
-                        occurred_at: Ts(payment.occurred_at),
-                        source: payment.source,
-                    };
+                    let claim = Claim::from(payment);
                     let expected = Expected::nothing();
                     exceptions::open(tx, Verdict::WaitingForOrder, &claim, &expected).await?;
                 }

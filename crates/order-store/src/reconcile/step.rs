@@ -4,7 +4,7 @@
 //! A cancellation locks the orders first and looks for money in a new statement, like the one by
 //! hand: a guard in a sub-select of an update that waits for a lock is not evaluated again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::schedule::Schedule;
 use crate::conn::{Tx, fetch_all};
 use crate::crash;
 use crate::error::{Error, doing};
+use crate::guards::{Forbidden, Guards};
 use crate::orders::{self, Order, json_array};
 use crate::sql::reconcile as sql;
 use crate::store::Store;
@@ -149,7 +150,7 @@ async fn cancel(
     let now = tx.now().0;
     let judged: HashMap<OrderId, Stepped> = locked
         .iter()
-        .map(|order| (order.order_id.clone(), guards.judge(order, now)))
+        .map(|order| (order.order_id.clone(), judge(order, &guards, now)))
         .collect();
     let mut chosen: Vec<&str> = judged
         .iter()
@@ -171,45 +172,15 @@ async fn cancel(
     Ok(judged)
 }
 
-/// What forbids a cancellation, read under the locks of the orders.
-struct Guards {
-    money_held: HashSet<String>,
-    was_paid: HashSet<String>,
-}
-
-impl Guards {
-    async fn read(tx: &mut Tx, ids: &[&str]) -> Result<Self, Error> {
-        let ids = json_array(ids);
-        let rows = fetch_all!(
-            tx.conn(),
-            (String, i64, i64),
-            sql::CANCEL_GUARDS,
-            ids.as_str()
-        )
-        .map_err(doing("looking for money of orders"))?;
-        let chosen = |which: fn(&(String, i64, i64)) -> bool| {
-            let rows = rows.iter().filter(|row| which(row));
-            rows.map(|row| row.0.clone()).collect()
-        };
-        Ok(Self {
-            money_held: chosen(|row| row.1 != 0),
-            was_paid: chosen(|row| row.2 != 0),
-        })
+fn judge(order: &Order, guards: &Guards, now: OffsetDateTime) -> Stepped {
+    if order.status != OrderStatus::NotPaid {
+        return Stepped::Raced;
     }
-
-    fn judge(&self, order: &Order, now: OffsetDateTime) -> Stepped {
-        let id = order.order_id.as_str();
-        if order.status != OrderStatus::NotPaid {
-            Stepped::Raced
-        } else if order.paid_by.is_some() || self.was_paid.contains(id) {
-            Stepped::Inconsistent
-        } else if self.money_held.contains(id) {
-            Stepped::MoneyHeld
-        } else if now < order.pay_by {
-            Stepped::NotYet
-        } else {
-            Stepped::Cancelled
-        }
+    match guards.forbid(order) {
+        Some(Forbidden::WasPaid) => Stepped::Inconsistent,
+        Some(Forbidden::MoneyHeld) => Stepped::MoneyHeld,
+        None if now < order.pay_by => Stepped::NotYet,
+        None => Stepped::Cancelled,
     }
 }
 

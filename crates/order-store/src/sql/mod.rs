@@ -370,28 +370,6 @@ pub(crate) const EXCEPTIONS_SETTLE: Sql = Sql {
          WHERE id IN (SELECT value FROM json_each($1)) AND state = 'open'",
 };
 
-/// Whether money of this order waits for a person or for its order, or was taken for it once: then
-/// it is not cancelled.
-pub(crate) const MONEY_HELD: Sql = Sql {
-    postgres: "
-        SELECT (EXISTS (SELECT FROM payments
-                         WHERE order_id = $1 AND verdict = 'WAITING_FOR_ORDER')
-             OR EXISTS (SELECT FROM payment_exceptions
-                         WHERE order_id = $1 AND state = 'open' AND kind = 'succeeded'
-                           AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT'))
-             OR EXISTS (SELECT FROM transitions
-                         WHERE order_id = $1 AND version > 1 AND event = 'pay'))::int::bigint",
-    sqlite: "
-        SELECT EXISTS (SELECT 1 FROM payments
-                        WHERE order_id = $1 AND verdict <> 'APPLIED'
-                          AND +verdict = 'WAITING_FOR_ORDER')
-            OR EXISTS (SELECT 1 FROM payment_exceptions
-                        WHERE order_id = $1 AND state = 'open' AND kind = 'succeeded'
-                          AND verdict NOT IN ('NOT_LIVE', 'CONFLICTING_CONTENT'))
-            OR EXISTS (SELECT 1 FROM transitions
-                        WHERE order_id = $1 AND version > 1 AND event = 'pay')",
-};
-
 pub(crate) const DEAD_LETTER_INSERT: Sql = Sql::both(
     "
     INSERT INTO dead_letters
@@ -446,7 +424,6 @@ pub(crate) const ALL: &[(&str, Sql)] = &[
     ("EXCEPTION_INSERT", EXCEPTION_INSERT),
     ("EXCEPTIONS_CLOSED", EXCEPTIONS_CLOSED),
     ("EXCEPTIONS_SETTLE", EXCEPTIONS_SETTLE),
-    ("MONEY_HELD", MONEY_HELD),
     ("DEAD_LETTER_INSERT", DEAD_LETTER_INSERT),
     ("CHECK_INSERT", CHECK_INSERT),
     ("GAUGE_EXCEPTIONS", GAUGE_EXCEPTIONS),

@@ -22,7 +22,6 @@ async fn no_payment_and_no_order_is_found_by_a_scan() {
         ("HISTORY", sql::HISTORY),
         ("EXCEPTIONS_CLOSED", sql::EXCEPTIONS_CLOSED),
         ("EXCEPTIONS_SETTLE", sql::EXCEPTIONS_SETTLE),
-        ("MONEY_HELD", sql::MONEY_HELD),
         ("PAYMENT_LOCK", sql::ops::PAYMENT_LOCK),
         ("EXCEPTION_LOCK", sql::ops::EXCEPTION_LOCK),
         ("ORDER_ACCEPT", sql::ops::ORDER_ACCEPT),

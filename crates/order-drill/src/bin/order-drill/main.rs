@@ -19,8 +19,7 @@ const WRONG_USAGE: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // Only one provider is compiled in, and that it is installed twice is no harm.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    order_drill::choose_tls();
     let (all, deed) = match Cli::parse().command {
         Command::Run(all) => (all, Deed::Run),
         Command::Throw(all) => (all, Deed::Throw),

@@ -14,7 +14,7 @@ const RIGHT: &str =
 const SOON: Duration = Duration::from_secs(10);
 
 fn client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    crate::choose_tls();
     reqwest::Client::builder()
         .no_proxy()
         .redirect(Policy::none())
@@ -224,7 +224,7 @@ async fn answers_held_back_are_those_of_the_time_of_the_question() {
 
 #[tokio::test]
 async fn over_nats_the_same_questions_have_the_same_answers() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    crate::choose_tls();
     let server = order_testkit::Nats::start().unwrap();
     let mock = Mock::over_nats(
         Script::all(Answer::pending()),
