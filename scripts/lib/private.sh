@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Runs servers and orderd for one script alone, on 127.0.0.1 and in one temporary folder. To be sourced after servers.sh.
+# Runs private servers and orderd for one script, on 127.0.0.1 and in one temporary folder. To be sourced after servers.sh.
 #
-# A script calls `make_work_folder NAME` in the beginning and `stop_servers` at its end; what it starts besides it stops
-# itself. BROKER_PROGRAM and POSTGRES_BIN are what servers.sh has found.
+# A script calls `make_work_folder NAME` in the beginning and `stop_servers` at its end; it stops
+# whatever else it starts. BROKER_PROGRAM and POSTGRES_BIN are what servers.sh has found.
 
 READY_TRIES=600 # of 0.1 s
 STOP_TRIES=150
@@ -17,7 +17,7 @@ POSTGRES_PORT=
 POSTGRES_RUNS=no
 POSTGRES_AS=()
 
-# The caller's settings are for some other orderd, whose database and broker must not be touched.
+# The caller's settings may be those of another orderd, whose database and broker must not be touched.
 forget_settings() {
     local name
     for name in $(compgen -e); do
@@ -27,8 +27,8 @@ forget_settings() {
 
 build() {
     title 'Building (the first time takes minutes)'
-    # All targets, as scripts/test does, so that neither builds again what the other has built.
-    cargo build --workspace --all-targets --locked
+    # The programs alone, with the features that the tests switch on: neither builds again what the other has built.
+    cargo build --workspace --bins --features order-app/crash-points --locked
     # shellcheck disable=SC2034 # for those who source this
     PROGRAMS="${CARGO_TARGET_DIR:-$PWD/target}/debug"
 }
@@ -36,7 +36,7 @@ build() {
 # make_work_folder NAME
 make_work_folder() {
     WORK="$(mktemp -d "${TMPDIR:-/tmp}/orderd-$1.XXXXXX")"
-    # PostgreSQL may run as another user and has to get to its own folder in here.
+    # PostgreSQL may run as another user, which has to reach its own folder in here.
     chmod 711 "$WORK"
 }
 
@@ -52,7 +52,7 @@ start_nats() {
     until_true "$BROKER_PID" nats_greets || fail_with_log "nats-server doesn't answer" "$WORK/nats.log"
 }
 
-# In a shell of its own, so that the connection closes with it.
+# In a subshell, which closes the connection when it ends.
 nats_greets() (
     exec 3<>"/dev/tcp/127.0.0.1/$BROKER_PORT"
     IFS= read -r -t 1 line <&3
@@ -74,13 +74,13 @@ prepare_database() {
     fi
     as_postgres "$POSTGRES_BIN/initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --locale=C >"$WORK/initdb.log" 2>&1 ||
         fail_with_log 'initdb failed' "$WORK/initdb.log"
-    # Before the start: if we are told to stop in the middle of it, there may already be something to stop.
+    # Set before the start: a signal in the middle of it must still stop the server.
     POSTGRES_RUNS=yes
     start_postgres
     export DATABASE_URL="postgres://postgres@127.0.0.1:$POSTGRES_PORT/postgres"
 }
 
-# What keeps commits over a crash is said, not left to a default.
+# Durability is set explicitly, not left to defaults.
 start_postgres() {
     local folder="$WORK/postgres"
     as_postgres "$POSTGRES_BIN/pg_ctl" -D "$folder/data" -l "$folder/server.log" -w -t 120 -s \
@@ -97,7 +97,7 @@ as_postgres() (
     exec ${POSTGRES_AS[@]+"${POSTGRES_AS[@]}"} "$@" </dev/null
 )
 
-# stop_servers PID…: these processes and the servers, in this order; only what was started here, by process id.
+# stop_servers PID…: stops these processes, then the servers. Only processes that were started here, by their ids.
 stop_servers() {
     local pid
     for pid in "$@" ${BROKER_PID:+"$BROKER_PID"}; do
@@ -109,8 +109,8 @@ stop_servers() {
     fi
 }
 
-# in_background LOG COMMAND…: LAST_PID is the process. In a process group of its own, so that Ctrl-C reaches this
-# script alone, which then stops things in their order.
+# in_background LOG COMMAND…: starts a process and sets LAST_PID. It gets its own process group, so that Ctrl-C only reaches this
+# script, which then stops everything in order.
 in_background() {
     local log="$1"
     shift
@@ -120,7 +120,7 @@ in_background() {
     set +m
 }
 
-# until_true PID CHECK…: false if it takes too long or the process is gone.
+# until_true PID CHECK…: waits until the check succeeds; fails if that takes too long or the process ends.
 until_true() {
     local tries pid="$1"
     shift
@@ -147,14 +147,14 @@ is_ready() { [[ "$(http_get "$1" /readyz 2 | head -n 1)" == HTTP/1.?\ 200* ]]; }
 # http_body PORT PATH
 http_body() { http_get "$1" "$2" 10 | sed '1,/^\r*$/d'; }
 
-# http_get PORT PATH SECONDS: plain bash, so that no HTTP client is needed.
+# http_get PORT PATH SECONDS: in plain bash, so that no HTTP client is needed.
 http_get() (
     exec 3<>"/dev/tcp/127.0.0.1/$1"
     printf 'GET %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n' "$2" "$1" >&3
     timeout "$3" cat <&3
 )
 
-# Below the ports that the system gives to outgoing connections: a client that keeps reconnecting can't be given it.
+# A port below those that the system gives to outgoing connections: otherwise a reconnecting client could be given it.
 free_port() {
     local port tries
     for ((tries = 0; tries < 200; tries++)); do

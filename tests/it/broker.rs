@@ -125,7 +125,7 @@ async fn a_consumer_with_other_settings_is_put_right() {
     assert_eq!(config.ack_wait, Duration::from_secs(30));
     assert_eq!((config.max_deliver, config.backoff.len()), (-1, 0));
     assert_eq!(config.filter_subject, format!("{}.>", payments.subject));
-    assert!(service.log().contains("put right"));
+    assert!(service.log().contains("they are repaired"));
     service.create("O1").await;
     payments
         .publish(event("succeeded", "tx1", "O1", 1000))
@@ -189,7 +189,7 @@ async fn a_consumer_that_cannot_be_altered_is_made_again() {
             .await;
         service.paid("O1").await;
         payments.drained().await;
-        assert!(service.log().contains("put right"), "{number}");
+        assert!(service.log().contains("they are repaired"), "{number}");
     }
 }
 
@@ -208,6 +208,7 @@ async fn a_consumer_ahead_of_its_stream_is_noticed_and_made_again() {
         deliver_policy: DeliverPolicy::ByStartSequence {
             start_sequence: 1000,
         },
+        filter_subject: format!("{}.>", payments.subject),
         ..pull::Config::default()
     };
     stream.create_consumer(ahead).await.unwrap();
@@ -217,8 +218,11 @@ async fn a_consumer_ahead_of_its_stream_is_noticed_and_made_again() {
         .publish(event("succeeded", "tx1", "O1", 1000))
         .await;
     service.paid("O1").await;
-    assert!(service.log().contains("went astray"));
-    assert!(service.counter("orderd_consumer_recreated_total", "").await > 0);
+    // nats-server 2.9.10 starts such a consumer at the end of its stream, so it isn't ahead there.
+    if payments.since(2, 10) {
+        assert!(service.log().contains("but the stream ends at"));
+        assert!(service.counter("orderd_consumer_recreated_total", "").await > 0);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -78,8 +78,7 @@ async fn dies_at(point: &str, database: &Database) -> Result<(), String> {
         anomalies: Anomalies::each(1),
         cancels: 5,
         ..PlanOptions::default()
-    })
-    .unwrap();
+    });
     let options = RunOptions {
         patience: Duration::from_secs(75),
         ..against(&service, &payments)
@@ -95,7 +94,7 @@ async fn dies_at(point: &str, database: &Database) -> Result<(), String> {
         return Err(format!("never came to it: {signal:?}"));
     }
     let report = report.map_err(|error| format!("{error:?}"))?;
-    if report.differences_total > 0 {
+    if report.differences.total() > 0 {
         return Err(format!("{:#?}", report.differences));
     }
     service.terminate().await;

@@ -57,7 +57,7 @@ impl Command {
             Self::CreateKeyed | Self::CancelKeyed => format!("idempotency-key: {order_id}\r\n"),
         };
         format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{key}\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{key}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
@@ -170,7 +170,7 @@ async fn run(database: &Database) {
         );
         happened += u64::from(before == done);
     }
-    // The same again tells the truth: done now, or done before.
+    // The repetition shows whether it is done now, or was done before.
     let again = stream::iter(0..cuts).map(|number| {
         let (command, address, service) = (Command::of(number), address.clone(), &service);
         async move {

@@ -231,7 +231,7 @@ async fn turns(service: &Service, status: u16, within: Duration) -> Duration {
     turned
 }
 
-/// The kernel still answers for a stopped process: links are half open, nobody is at the other end.
+/// The kernel still answers for a stopped process: its connections are half open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_behind_a_half_open_link_is_noticed_and_read_from_again() {
     let mut server = Nats::start().unwrap();
@@ -268,7 +268,7 @@ async fn a_database_that_swallows_everything_is_noticed_and_its_connections_are_
     let replaced = async || {
         service
             .log()
-            .contains("its connections are replaced")
+            .contains("database connections replaced")
             .then_some(())
     };
     eventually("the connections are replaced", replaced).await;

@@ -20,7 +20,7 @@ async fn callers_of_an_exhausted_database_are_told_to_come_back() {
     let lock = "LOCK TABLE orders IN ACCESS EXCLUSIVE MODE";
     other.execute(lock).await.unwrap();
 
-    let url = format!("{}/v1/orders/O1", service.http);
+    let url = format!("{}/v1/orders", service.http);
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..40 {
         let url = url.clone();
@@ -73,7 +73,7 @@ async fn slow_peers_are_in_nobody_s_way() {
     let mut peers = Vec::new();
     for _ in 0..400 {
         let mut peer = TcpStream::connect(address).await.unwrap();
-        let half = b"POST /v1/orders HTTP/1.1\r\nhost: x\r\nx-slow: ";
+        let half = b"POST /v1/orders HTTP/1.1\r\nhost: localhost\r\nx-slow: ";
         peer.write_all(half).await.unwrap();
         peers.push(peer);
     }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
 use crate::support::{Database, Payments, Service, audit, configure, event, eventually, orderd};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,6 +35,37 @@ async fn sigterm_ends_it_in_time_with_nothing_half_done() {
             Some(("PAID".to_owned(), 2))
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_it_stops_probes_are_answered_and_another_sigterm_changes_nothing() {
+    let (database, payments) = (Database::sqlite(), Payments::new().await);
+    let mut service = Service::start(&database, &payments).await;
+    let body = r#"{"order_id": "O1", "amount": 1000, "currency": "CNY"}"#;
+    let address = service
+        .http
+        .strip_prefix("http://")
+        .unwrap_or(&service.http);
+    let mut caller = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    caller.write_all(head.as_bytes()).await.unwrap();
+    // The answer to that says that the request is in hand.
+    let mut answer = [0; 64];
+    let length = caller.read(&mut answer).await.unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 100 "));
+    service.signal("TERM");
+    service.because("draining", &[]).await;
+    service.signal("TERM");
+    service.because("draining", &[]).await;
+    caller.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    caller.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    assert_eq!(service.ended().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -176,7 +210,7 @@ async fn no_log_line_holds_a_password_or_a_body() {
     service.paid("O1").await;
     payments.drained().await;
     eventually("the log says that it serves", async || {
-        service.log().contains("serving").then_some(())
+        service.log().contains("service started").then_some(())
     })
     .await;
     assert!(!service.log().contains("s3cret"), "{}", service.log());

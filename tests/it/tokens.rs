@@ -19,7 +19,7 @@ impl TokensFile {
         self.0.to_str().unwrap()
     }
 
-    /// Makes a token and returns its secret, which is all that standard output says.
+    /// Issues a token and returns its secret, which is the only output.
     fn issue(&self, name: &str, scopes: &str) -> String {
         let (code, stdout, stderr) = self.token(&["--name", name, "--scopes", scopes]);
         assert_eq!(code, Some(0), "{stderr}");
@@ -107,7 +107,7 @@ async fn tokens_come_and_go_while_the_service_runs() {
         assert_eq!(status(&service, path, revoked).await, 401);
     }
 
-    // What can't be understood changes nothing, and is told.
+    // A file that can't be understood changes nothing, and is reported.
     let good = file.text();
     fs::write(&file.0, format!("{good}half a li")).unwrap();
     eventually("the log names the line", async || {
@@ -200,4 +200,25 @@ fn a_broken_file_stops_the_start() {
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("line 2") && stderr.contains("the digest"));
     assert!(!stderr.contains("planted"), "{stderr}");
+}
+
+#[test]
+fn no_token_is_added_whose_secret_nobody_gets() {
+    let file = TokensFile::new();
+    file.issue("shop", "orders:read");
+    let before = file.text();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    for out in [std::process::Stdio::from(full), closed.into()] {
+        let ended = orderd(&["token", "--name", "ops", "--scopes", "ops"])
+            .env("ORDERD_TOKENS_FILE", file.path())
+            .stdout(out)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("no token was added"), "{said}");
+        assert_eq!(file.text(), before);
+    }
 }

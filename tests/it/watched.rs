@@ -128,7 +128,7 @@ async fn a_payment_can_be_followed_from_its_message_to_its_ack() {
         let log = service.log();
         log.lines()
             .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find(|line| line["message"] == "a message is acked" && line["stream.sequence"] == 1)
+            .find(|line| line["message"] == "message acked" && line["stream.sequence"] == 1)
     })
     .await;
 }

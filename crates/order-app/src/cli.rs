@@ -1,18 +1,42 @@
 //! The command line, made from the table of settings.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use time::OffsetDateTime;
 
-use crate::config::{Error, Given, SETTINGS, Setting, allowed_duration, parse_duration};
+use crate::config::{
+    Error, Given, SETTINGS, Setting, allowed_duration, masked, parse_duration, tidy,
+};
 use crate::time_format;
 use crate::tokens::{NewToken, Scope, TokenName};
 
-/// What `orderd` is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Invocation<'a> {
+    /// A document, printed; no settings are needed.
+    Print(Document),
+    /// A new token; its settings come with the flags.
+    IssueToken(NewToken, &'a ArgMatches),
+    /// Something to run with settings, which come with the flags.
+    Run(Task, &'a ArgMatches),
+}
+
+/// A document that is compiled into the binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Document {
+    /// The OpenAPI document.
+    OpenApi,
+    /// The state machine.
+    Diagram,
+}
+
+/// A command that works with the database or the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Serve.
     Serve {
@@ -32,20 +56,14 @@ pub enum Task {
     },
     /// Publish order events again.
     Republish {
-        /// From when on.
+        /// The time from which on.
         since: OffsetDateTime,
     },
     /// Consume payment events again.
     Reconsume {
-        /// From when on.
+        /// The time from which on.
         since: OffsetDateTime,
     },
-    /// Make a token.
-    Token(NewToken),
-    /// Print the OpenAPI document.
-    Openapi,
-    /// Print the state machine.
-    Diagram,
 }
 
 /// The commands and their flags.
@@ -58,13 +76,13 @@ pub fn command() -> Command {
                 Arg::new("config")
                     .long("config")
                     .value_name("FILE")
-                    .value_parser(clap::value_parser!(PathBuf))
-                    .help("A TOML file with settings; flags and environment win over it"),
+                    .value_parser(config_file)
+                    .help("A TOML file with settings; flags and environment take precedence"),
             )
     };
     let no_migrate = flag(
         "no-migrate",
-        "Do not apply migrations; exit 1 if some are missing",
+        "Do not apply migrations; exit 1 if any are missing",
     );
     Command::new("orderd")
         .about("Makes each payment count exactly once")
@@ -79,36 +97,37 @@ pub fn command() -> Command {
             Command::new("migrate").about("Apply missing migrations"),
         ))
         .subcommand(with_settings(
-            Command::new("audit").about("Check every invariant; exit 3 if one is broken"),
+            Command::new("audit").about("Check every invariant; exit 3 if one is violated"),
         ))
         .subcommand(
             with_settings(
                 Command::new("reconcile")
-                    .about("Ask the payment service about due orders, once: heal, cancel, settle"),
+                    .about("Reconcile once: record lost payments, cancel unpaid orders"),
             )
             .arg(flag(
                 "dry-run",
-                "Roll everything back; exit 3 if there was something to do",
+                "Roll everything back; exit 3 if there is something to do",
             ))
             .arg(flag("json", "Print the run as JSON")),
         )
         .subcommand(
             with_settings(
                 Command::new("republish")
-                    .about("Publish order events again, after the outbound stream lost some"),
+                    .about("Publish order events again after the outbound stream lost some"),
             )
             .arg(since()),
         )
         .subcommand(
             with_settings(Command::new("reconsume").about(
-                "Consume payment events again, after the database lost some; while no serve runs",
+                "Consume payment events again after the database lost some; stop every serve first",
             ))
             .arg(since()),
         )
         .subcommand(
-            with_settings(Command::new("token").about(
-                "Make a token: its secret on standard output, its line into the tokens file",
-            ))
+            with_settings(
+                Command::new("token")
+                    .about("Issue a token: prints its secret and adds its line to the tokens file"),
+            )
             .args(token_arguments()),
         )
         .subcommand(Command::new("openapi").about("Print the OpenAPI document"))
@@ -123,24 +142,24 @@ fn token_arguments() -> [Arg; 3] {
             .value_name("NAME")
             .required(true)
             .value_parser(|text: &str| text.parse::<TokenName>())
-            .help("Who it is for, as the history will say"),
+            .help("Name of the token; the actor in the history"),
         Arg::new("scopes")
             .long("scopes")
             .value_name("SCOPES")
             .required(true)
             .value_parser(|text: &str| Scope::parse_list(text).map(NewScopes))
-            .help("orders:read, orders:write, ops; separated by commas"),
+            .help("Any of orders:read, orders:write and ops, separated by commas"),
         Arg::new("expires")
             .long("expires")
             .value_name("DURATION")
             .value_parser(move |text: &str| {
                 parse_duration(text, expires_min).ok_or_else(|| allowed_duration(expires_min))
             })
-            .help("How long it is good for, such as 90d; without it until its line is removed"),
+            .help("How long it is valid, such as 90d; without it, until its line is removed"),
     ]
 }
 
-/// A list as one value: clap would take a plain list for several.
+/// A list as one value: clap would treat a plain `Vec` as several values.
 #[derive(Debug, Clone)]
 struct NewScopes(Vec<Scope>);
 
@@ -152,6 +171,11 @@ fn given_token(flags: &ArgMatches) -> NewToken {
         scopes: scopes.expect("clap demands it").0.clone(),
         expires: flags.get_one::<Duration>("expires").copied(),
     }
+}
+
+/// As with other settings, white space around the name is cut off.
+fn config_file(name: &str) -> Result<PathBuf, Error> {
+    tidy("--config", name).map(PathBuf::from)
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -171,55 +195,92 @@ fn since() -> Arg {
 }
 
 fn argument(setting: &'static Setting) -> Arg {
-    let help = if setting.default.is_empty() {
-        setting.help.to_owned()
-    } else {
-        format!("{} [default: {}]", setting.help, setting.default)
-    };
+    let mut help = setting.help.replace('`', "");
+    if !setting.default.is_empty() {
+        help = format!("{help} [default: {}]", setting.default);
+    }
     Arg::new(setting.flag)
         .long(setting.flag)
         .env(setting.env)
         .hide_env_values(true)
         .value_name("VALUE")
+        .help_heading(setting.group)
         .help(help)
 }
 
-/// Says what to do from what clap found.
-pub fn task(matches: &ArgMatches) -> (Task, &ArgMatches) {
-    match matches.subcommand() {
-        Some(("serve", flags)) => (
-            Task::Serve {
-                migrate: !flags.get_flag("no-migrate"),
-            },
-            flags,
-        ),
-        Some(("migrate", flags)) => (Task::Migrate, flags),
-        Some(("audit", flags)) => (Task::Audit, flags),
-        Some(("reconcile", flags)) => (
-            Task::Reconcile {
-                dry_run: flags.get_flag("dry-run"),
-                json: flags.get_flag("json"),
-            },
-            flags,
-        ),
-        Some(("republish", flags)) => (
-            Task::Republish {
-                since: given_since(flags),
-            },
-            flags,
-        ),
-        Some(("reconsume", flags)) => (
-            Task::Reconsume {
-                since: given_since(flags),
-            },
-            flags,
-        ),
-        Some(("token", flags)) => (Task::Token(given_token(flags)), flags),
-        Some(("diagram", flags)) => (Task::Diagram, flags),
-        // A subcommand is required, and this is the last of them.
-        Some((_, flags)) => (Task::Openapi, flags),
-        None => (Task::Openapi, matches),
+/// Reads a command line.
+///
+/// # Errors
+/// The message for standard error if it, or a setting in the environment, is wrong. Whoever asks for help gets it here,
+/// and the process ends.
+pub fn matches() -> Result<ArgMatches, String> {
+    command().try_get_matches().map_err(|error| {
+        if !error.use_stderr() {
+            error.exit();
+        }
+        let environment = SETTINGS
+            .iter()
+            .filter_map(|setting| Some((setting.env, std::env::var_os(setting.env)?)));
+        let arguments = std::env::args_os().skip(1);
+        complaint(&error, environment, arguments)
+    })
+}
+
+/// What is wrong, without passwords. Clap repeats arguments, and doesn't name the variable whose value isn't UTF-8.
+fn complaint(
+    error: &clap::Error,
+    mut environment: impl Iterator<Item = (&'static str, OsString)>,
+    arguments: impl Iterator<Item = OsString>,
+) -> String {
+    if error.kind() == ErrorKind::InvalidUtf8
+        && let Some((name, value)) = environment.find(|(_, value)| value.to_str().is_none())
+    {
+        let error = Error::Invalid {
+            name: name.to_owned(),
+            value: masked(&value.to_string_lossy()),
+            allowed: "text in UTF-8".to_owned(),
+        };
+        return format!("orderd: {error}\n");
     }
+    let mut text = error.render().to_string();
+    for argument in arguments {
+        let argument = argument.to_string_lossy();
+        let value = argument.split_once('=').map(|(_, value)| value);
+        for secret in [Some(&*argument), value].into_iter().flatten() {
+            let shown = masked(secret);
+            if shown != secret {
+                text = text.replace(secret, &shown);
+            }
+        }
+    }
+    text
+}
+
+/// Reads what clap found.
+pub fn invocation(matches: &ArgMatches) -> Invocation<'_> {
+    // Clap ends the process when there is no subcommand, or an unknown one.
+    let (name, flags) = matches.subcommand().expect("clap demands it");
+    let task = match name {
+        "serve" => Task::Serve {
+            migrate: !flags.get_flag("no-migrate"),
+        },
+        "migrate" => Task::Migrate,
+        "audit" => Task::Audit,
+        "reconcile" => Task::Reconcile {
+            dry_run: flags.get_flag("dry-run"),
+            json: flags.get_flag("json"),
+        },
+        "republish" => Task::Republish {
+            since: given_since(flags),
+        },
+        "reconsume" => Task::Reconsume {
+            since: given_since(flags),
+        },
+        "token" => return Invocation::IssueToken(given_token(flags), flags),
+        "diagram" => return Invocation::Print(Document::Diagram),
+        _ => return Invocation::Print(Document::OpenApi),
+    };
+    Invocation::Run(task, flags)
 }
 
 fn given_since(flags: &ArgMatches) -> OffsetDateTime {

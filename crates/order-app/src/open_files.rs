@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of this process as far as the system lets it, and says what it is then. The
-/// usual one is there for programs that can't count further.
+/// Raises the limit of this process as far as the system allows, and returns what it is then. The
+/// usual soft limit (1,024) exists for programs that use `select`.
 pub(crate) fn raise_to(wanted: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(current) = current else {
@@ -21,7 +21,10 @@ pub(crate) fn raise_to(wanted: usize) -> usize {
     let now = match setrlimit(Resource::Nofile, limit) {
         Ok(()) => raised,
         Err(error) => {
-            tracing::warn!(%error, "the limit of open files can't be raised");
+            tracing::warn!(
+                %error,
+                "limit of open files not raised: fewer connections can be open at a time"
+            );
             current
         }
     };

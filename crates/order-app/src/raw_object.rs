@@ -1,8 +1,8 @@
-//! One pass over a JSON object: the known members by their raw text, the others skipped.
+//! Reads a JSON object in one pass: keeps the raw text of known members, and skips the others.
 //!
-//! The raw text is kept because a number must be judged as it is written: through a parsed value
-//! `1000.0` and `1e3` would look like integers, and 2^53+1 like 2^53. A derived reader would also
-//! stop at the first fault.
+//! The raw text is kept because a number must be checked as it is written: as parsed values,
+//! `1000.0` and `1e3` would look like integers, and 2^53+1 like 2^53. A derived `Deserialize` would
+//! also stop at the first fault.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Names of unknown members that are remembered at most; the rest must still be JSON.
+/// The most names of unknown members that are remembered.
 const UNKNOWN_MAX: usize = 32;
 
-/// An object taken apart.
+/// The members of an object.
 #[derive(Debug, Default)]
 pub struct RawObject<'de> {
-    /// Known members as they are written; of a repeated one the first.
+    /// The raw text of known members; of a repeated one, the first.
     pub members: Vec<(&'static str, &'de RawValue)>,
-    /// Known members that stand there again.
+    /// Known members that appear more than once.
     pub repeated: Vec<&'static str>,
-    /// Members nobody knows.
+    /// The names of unknown members.
     pub unknown: Vec<String>,
 }
 
@@ -28,11 +28,11 @@ impl<'de> RawObject<'de> {
     /// Reads an object whose known members have these names.
     ///
     /// # Errors
-    /// A data error if the text is JSON but no object, another one if it is no JSON.
+    /// A data error if the text is JSON but not an object, another error if it isn't JSON.
     pub fn read(text: &'de str, known: &'static [&'static str]) -> Result<Self, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(text);
         let object = Object { known }.deserialize(&mut json).map_err(|error| {
-            // "No object" is said at the first character; the rest may be no JSON at all.
+            // The data error comes at the first character; the rest may not be JSON at all.
             match serde_json::from_str::<IgnoredAny>(text) {
                 Ok(IgnoredAny) => error,
                 Err(no_json) => no_json,

@@ -1,13 +1,13 @@
-//! Who waits for which order to move.
+//! Callers that wait for orders to move.
 //!
-//! Told by the store of every step that this process commits, and by a poll of what others do:
-//! one question for all waiting orders, however many wait. A waiter holds a place here and no
-//! connection of the database. That an order moved is a hint: waiters read it again.
+//! The store notifies this module of every step that this process commits; what other processes do
+//! is polled with one query for all watched orders. A waiter holds a place here and no database
+//! connection. A notification is a hint: waiters read the order again.
 //!
 //! Enter at [`Watch::enter`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use order_fsm::OrderId;
@@ -16,23 +16,25 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::lock::lock;
+use crate::pause::pause;
 use crate::telemetry::chain;
 
-/// Waiters at most, well below the connections there may be: others get through.
+/// The most waiters; well below the limit of connections, so that other requests get through.
 const WAITERS_MAX: usize = 512;
 
-/// How often the database is asked about the orders that are waited for.
+/// How often the database is asked about the watched orders.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 const WAITING: &str = "orderd_http_waiting";
 
-/// Tells the recorder what the numbers mean.
+/// Describes the metrics, and shows them from the start.
 pub(crate) fn describe_metrics() {
     metrics::describe_gauge!(WAITING, "Callers that wait for an order to move");
     metrics::gauge!(WAITING).set(0);
 }
 
-/// The orders that are waited for. Cheap to clone.
+/// The watched orders. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<Inner>);
 
@@ -50,7 +52,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Watched {
-    /// The highest version that was told of; 0 if none was.
+    /// The highest version that was reported; 0 if none was.
     version: watch::Sender<i64>,
     waiters: usize,
 }
@@ -60,14 +62,14 @@ struct Watched {
 pub enum Ended {
     /// The order has another version.
     Moved,
-    /// The time is over.
+    /// The time is up.
     TimeOver,
     /// The service stops.
     Stopping,
 }
 
 impl Watch {
-    /// Nobody waits beyond `stop`.
+    /// A watch that ends every wait at `stop`.
     pub fn until(stop: CancellationToken) -> Self {
         Self(Arc::new(Inner {
             waiting: Mutex::default(),
@@ -75,7 +77,7 @@ impl Watch {
         }))
     }
 
-    /// A place to wait for an order, unless all are taken. What moves from here on is not missed.
+    /// A place to wait for an order, unless all are taken. No move after this call is missed.
     pub fn enter(&self, order_id: &OrderId) -> Option<Waiter> {
         let mut waiting = self.waiting();
         if waiting.waiters >= WAITERS_MAX {
@@ -98,21 +100,21 @@ impl Watch {
         })
     }
 
-    /// Looks what other processes did, until `stop`.
+    /// Polls what other processes did, until `stop`.
     pub async fn run(self, store: Store, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(error) = self.poll(&store).await {
-                // The probe says so where people look; waiters are told when they ask.
-                tracing::debug!(error = %chain(&error), "waiting orders were not asked about");
+                // Readiness reports the fault; waiters meet it when they read the order.
+                tracing::debug!(
+                    error = %chain(&error),
+                    "watched orders not polled; their callers wait for the next poll"
+                );
             }
-            tokio::select! {
-                () = tokio::time::sleep(POLL_EVERY) => {}
-                () = stop.cancelled() => {}
-            }
+            pause(&stop, POLL_EVERY).await;
         }
     }
 
-    /// Looks once.
+    /// Polls once.
     pub(crate) async fn poll(&self, store: &Store) -> Result<(), order_store::Error> {
         let order_ids: Vec<String> = self.waiting().orders.keys().cloned().collect();
         if order_ids.is_empty() {
@@ -121,12 +123,12 @@ impl Watch {
         let versions = store.order_versions(order_ids).await?;
         let waiting = self.waiting();
         for (order_id, version) in &versions {
-            waiting.tell(order_id, *version);
+            waiting.note(order_id, *version);
         }
         Ok(())
     }
 
-    /// How many wait.
+    /// How many callers wait.
     #[cfg(test)]
     pub(crate) fn waiters(&self) -> usize {
         self.waiting().waiters
@@ -134,7 +136,7 @@ impl Watch {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         let waiting = &self.0.waiting;
-        waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(waiting)
     }
 }
 
@@ -145,17 +147,17 @@ impl Listener for Watch {
             return;
         }
         for moved in orders {
-            waiting.tell(&moved.order_id, moved.version);
+            waiting.note(&moved.order_id, moved.version);
         }
     }
 }
 
 impl Waiting {
-    fn tell(&self, order_id: &str, version: i64) {
+    fn note(&self, order_id: &str, version: i64) {
         let Some(watched) = self.orders.get(order_id) else {
             return;
         };
-        // Tellings overtake one another.
+        // Notifications can arrive out of order.
         watched.version.send_if_modified(|highest| {
             let higher = version > *highest;
             *highest = version.max(*highest);
@@ -164,7 +166,7 @@ impl Waiting {
     }
 }
 
-/// A place to wait; given back when it is dropped.
+/// A place to wait; dropping it frees the place.
 #[derive(Debug)]
 pub struct Waiter {
     version: watch::Receiver<i64>,

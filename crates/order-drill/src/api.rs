@@ -1,8 +1,11 @@
-//! The service over HTTP, as a patient client: what a restart or load refuses is asked again until the deadline.
+//! The service over HTTP, as a patient client: a request that a restart or load refuses is repeated until the deadline.
 
 use std::time::Duration;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
@@ -12,12 +15,17 @@ use crate::{Difference, Error, RunOptions};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// A list that needs more pages than this never ends.
+/// A list with more pages never ends.
 const PAGES_MAX: usize = 1_000_000;
 
-/// A client of the service, with a bound on requests under way.
+/// The usual size of a page.
+pub(crate) const PAGE: u8 = 200;
+/// So small that cursors are followed. Only for a few lists: it costs a request per page.
+pub(crate) const PAGE_SMALL: u8 = 2;
+
+/// A client of the service, with a limit of requests in flight.
 #[derive(Debug)]
-pub struct Api {
+pub(crate) struct Api {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
@@ -33,33 +41,36 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body for a person, cut to a line.
+    /// The status and the start of the body, for a person.
     pub(crate) fn excerpt(&self) -> String {
-        let text: String = String::from_utf8_lossy(&self.body)
-            .chars()
-            .take(200)
-            .collect();
+        let text = String::from_utf8_lossy(&self.body);
+        let text: String = text.chars().take(200).collect();
         format!("{} {text}", self.status)
+    }
+
+    /// An error about an answer that the drill can't use.
+    pub(crate) fn unusable(&self, request: &str) -> Error {
+        let excerpt = self.excerpt();
+        Error::new(format!("{request} answered {excerpt} (is it orderd?)"))
     }
 }
 
-/// Chooses who does TLS in this process, before the first HTTP client is made; a choice that was
-/// made before stays.
+/// Chooses the TLS implementation of this process, before the first HTTP client is made; an earlier choice stays.
 pub fn choose_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 impl Api {
     /// A client for the options' service.
-    pub fn new(options: &RunOptions) -> Result<Self, Error> {
+    pub(crate) fn new(options: &RunOptions) -> Result<Self, Error> {
         choose_tls();
         let http = reqwest::Client::builder()
             .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(redirect::Policy::none())
             .timeout(REQUEST_TIMEOUT)
             .pool_max_idle_per_host(options.http_in_flight)
             .build()
-            .map_err(Error::HttpClient)?;
+            .map_err(Error::because("cannot build the HTTP client"))?;
         Ok(Self {
             http,
             base: options.http.trim_end_matches('/').to_owned(),
@@ -68,32 +79,31 @@ impl Api {
         })
     }
 
-    /// Waits until the service answers, and makes sure that it lets us look.
+    /// Waits until the service answers, and checks that the token is sufficient.
     pub(crate) async fn reach(&self, patience: Duration) -> Result<(), Error> {
         let path = "/v1/orders?limit=1";
         let begun = Instant::now();
         loop {
-            let source = match self.once("GET", path, None).await {
+            let fault: Box<dyn std::error::Error + Send + Sync> = match once(
+                self.request(self.http.get(self.url(path))),
+            )
+            .await
+            {
                 Ok(Answer {
                     status: status @ (401 | 403),
                     ..
                 }) => {
-                    return Err(Error::Forbidden {
-                        url: format!("{}{path}", self.base),
-                        status,
-                    });
+                    return Err(Error::new(format!(
+                        "{} answered {status}; give --token a token with the scopes of what is looked at",
+                        self.url(path)
+                    )));
                 }
                 Ok(answer) if !is_for_later(answer.status) => return Ok(()),
-                Ok(_) => None,
-                Err(source) => Some(source),
+                Ok(answer) => answer.excerpt().into(),
+                Err(fault) => fault.into(),
             };
             if begun.elapsed() >= patience {
-                let url = self.base.clone();
-                return Err(Error::Unreachable {
-                    url,
-                    waited: patience,
-                    source,
-                });
+                return Err(unreachable(&self.base, patience)(fault));
             }
             sleep(PAUSE_FIRST * 2).await;
         }
@@ -101,37 +111,36 @@ impl Api {
 
     /// Asks until there is a final answer.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, None).await
+        self.ask(self.http.get(self.url(path))).await
     }
 
     /// Posts until there is a final answer; only for what may be posted twice.
-    pub(crate) async fn post(&self, path: &str, body: String) -> Answer {
-        self.ask("POST", path, Some(body)).await
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask(self.http.post(self.url(path)).json(body)).await
     }
 
-    /// A resource, or nothing if it doesn't exist; any other answer is a difference.
+    /// A resource, or `None` if it doesn't exist; any other answer is a difference.
     pub(crate) async fn resource<T: DeserializeOwned>(
         &self,
         path: &str,
     ) -> Result<Option<T>, Difference> {
         let answer = self.get(path).await;
+        let differs = |expected: &str, found: String| {
+            Err(Difference::new(format!("GET {path}"), expected, found))
+        };
         match answer.status {
             404 => Ok(None),
             200 => serde_json::from_slice(&answer.body)
                 .map(Some)
-                .map_err(|cause| {
+                .or_else(|cause| {
                     let found = format!("{} ({cause})", answer.excerpt());
-                    Difference::new(format!("GET {path}"), "a body as in the contract", found)
+                    differs("a body as in the contract", found)
                 }),
-            _ => Err(Difference::new(
-                format!("GET {path}"),
-                "200 or 404",
-                answer.excerpt(),
-            )),
+            _ => differs("200 or 404", answer.excerpt()),
         }
     }
 
-    /// All items of a list, page after page; nothing if the list doesn't exist.
+    /// All items of a list, page after page; `None` if the list doesn't exist.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -139,6 +148,9 @@ impl Api {
     ) -> Result<Option<Vec<T>>, Difference> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let first = format!("{path}{separator}limit={limit}");
+        let differs = |path: &str, expected: &str, found: &str| {
+            Err(Difference::new(format!("GET {path}"), expected, found))
+        };
         let Some(mut page) = self.resource::<Page<T>>(&first).await? else {
             return Ok(None);
         };
@@ -147,32 +159,26 @@ impl Api {
             let Some(cursor) = page.next_cursor.take() else {
                 return Ok(Some(items));
             };
-            let next = format!("{first}&cursor={}", percent_encoded(&cursor));
-            page = self
-                .resource(&next)
-                .await?
-                .ok_or_else(|| Difference::new(format!("GET {next}"), "the next page", "404"))?;
+            let next = next_page(&first, &cursor);
+            match self.resource(&next).await? {
+                Some(next_page) => page = next_page,
+                None => return differs(&next, "the next page", "404"),
+            }
             if page.next_cursor.as_ref() == Some(&cursor) {
-                return Err(Difference::new(
-                    format!("GET {next}"),
-                    "another cursor",
-                    "the same",
-                ));
+                return differs(&next, "another cursor", "the same");
             }
             items.append(&mut page.items);
         }
-        Err(Difference::new(
-            format!("GET {first}"),
-            "a last page",
-            "none",
-        ))
+        differs(&first, "a last page", "none")
     }
 
-    async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Answer {
+    async fn ask(&self, request: RequestBuilder) -> Answer {
+        let request = self.request(request);
         let mut pause = PAUSE_FIRST;
         loop {
+            let again = request.try_clone().expect("the body is in memory");
             let permit = self.gate.acquire().await;
-            if let Ok(answer) = self.once(method, path, body.clone()).await
+            if let Ok(answer) = once(again).await
                 && !is_for_later(answer.status)
             {
                 return answer;
@@ -183,64 +189,65 @@ impl Api {
         }
     }
 
-    async fn once(
-        &self,
-        method: &str,
-        path: &str,
-        body: Option<String>,
-    ) -> Result<Answer, reqwest::Error> {
-        let url = format!("{}{path}", self.base);
-        let mut request = if method == "POST" {
-            self.http.post(url)
-        } else {
-            self.http.get(url)
-        };
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
+    fn request(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
         }
-        if let Some(body) = body {
-            request = request
-                .header("content-type", "application/json")
-                .body(body);
-        }
-        let response = request.send().await?;
-        let status = response.status().as_u16();
-        let location = response.headers().get("location");
-        let location = location
-            .and_then(|path| path.to_str().ok())
-            .map(str::to_owned);
-        Ok(Answer {
-            status,
-            location,
-            body: response.bytes().await?.to_vec(),
-        })
     }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+/// An error about a service or broker that doesn't answer.
+pub(crate) fn unreachable<E>(url: &str, waited: Duration) -> impl FnOnce(E) -> Error
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    Error::because(format!(
+        "{url} did not answer within {waited:?} (is it running?)"
+    ))
+}
+
+async fn once(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+    let response = request.send().await?;
+    let status = response.status().as_u16();
+    let location = response.headers().get("location");
+    let location = location
+        .and_then(|path| path.to_str().ok())
+        .map(str::to_owned);
+    Ok(Answer {
+        status,
+        location,
+        body: response.bytes().await?.to_vec(),
+    })
 }
 
 fn is_for_later(status: u16) -> bool {
     status == 429 || status == 503
 }
 
-fn percent_encoded(text: &str) -> String {
-    use std::fmt::Write;
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-        encoded
-    })
+fn next_page(first: &str, cursor: &str) -> String {
+    let cursor = utf8_percent_encode(cursor, NON_ALPHANUMERIC);
+    format!("{first}&cursor={cursor}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::percent_encoded;
+    use super::next_page;
 
     #[test]
     fn a_cursor_survives_the_query_string() {
-        assert_eq!(percent_encoded("aZ0-._~"), "aZ0-._~");
-        assert_eq!(percent_encoded("a+b/c=="), "a%2Bb%2Fc%3D%3D");
-        assert_eq!(percent_encoded("é&"), "%C3%A9%26");
+        let check = |cursor: &str, expect: &str| {
+            assert_eq!(
+                next_page("/v1?limit=2", cursor),
+                format!("/v1?limit=2&cursor={expect}")
+            );
+        };
+        check("aZ0", "aZ0");
+        check("a+b/c==", "a%2Bb%2Fc%3D%3D");
+        check("é&", "%C3%A9%26");
     }
 }

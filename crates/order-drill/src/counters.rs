@@ -1,55 +1,39 @@
-//! Do the service's own counters tell the same story?
+//! Do the service's own counters agree?
 //!
-//! Only for a service that this run has to itself and that isn't restarted meanwhile. A payment that waited for its order
-//! was counted as waiting when it was delivered, so the verdicts of successes are bounded one by one and exact as a sum.
+//! Only for a service that serves this run alone and isn't restarted meanwhile. A payment that waited for its order was
+//! counted as waiting when it was delivered, so the count of a successful verdict has only bounds; the sum of them is exact.
 
-use crate::{Difference, Healed, Metrics, Tally, Verdict};
+use crate::compare::Healed;
+use crate::metrics::Metrics;
+use crate::plan::Tally;
+use crate::words::Verdict;
+use crate::{Difference, Thrown};
 
 const EVENTS: &str = "orderd_payment_events_total";
 const REDELIVERIES: &str = "orderd_redeliveries_total";
 const RECONCILIATION: &str = "orderd_reconciliation_total";
 
-/// What was thrown between two readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CounterRun {
-    /// Messages with an ack.
-    pub published: u64,
-    /// Messages that may have been stored besides.
-    pub uncertain: u64,
-}
-
-/// How far a verdict's counter has moved between two readings.
+/// How far a verdict's counter moved between two readings.
 pub(crate) fn moved(before: &Metrics, after: &Metrics, verdict: Verdict) -> u64 {
-    delta(before, after, EVENTS, Some(verdict))
+    delta(before, after, EVENTS, Some(("verdict", verdict.as_str())))
 }
 
 /// Compares the counters' movement with what the matched outcomes demand.
-pub fn compare_counters(
+pub(crate) fn compare_counters(
     before: &Metrics,
     after: &Metrics,
     expected: &Tally,
-    run: CounterRun,
+    thrown: &Thrown,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut check = |what: &str, found: u64, at_least: u64, at_most: u64| {
-        if !(at_least..=at_most).contains(&found) {
-            let range = if at_least == at_most {
-                at_least.to_string()
-            } else {
-                format!("{at_least} to {at_most}")
-            };
-            differences.push(Difference::new(what, range, found.to_string()));
-        }
+        differences.extend(out_of_range(what, found, at_least, at_most));
     };
     // Each delivery is counted once, so only these can add to what was published.
-    let slack = run.uncertain + delta(before, after, REDELIVERIES, None);
-    let total = delta(before, after, EVENTS, None);
-    check(
-        "counter of all deliveries",
-        total,
-        run.published,
-        run.published + slack,
-    );
+    let slack = thrown.uncertain + delta(before, after, REDELIVERIES, None);
+    let (total, published) = (delta(before, after, EVENTS, None), thrown.published);
+    let deliveries = "counter of all deliveries";
+    check(deliveries, total, published, published + slack);
 
     let (mut successes, mut successes_found) = (0, 0);
     for verdict in Verdict::ALL {
@@ -86,31 +70,29 @@ pub fn compare_counters(
     differences
 }
 
-/// The alarm of healed payments: as many as came from a run and moved an order.
+/// The counter of healed payments: as many as a run recorded and applied.
 pub(crate) fn compare_healed(
     before: &Metrics,
     after: &Metrics,
     healed: &[Healed],
 ) -> Option<Difference> {
-    let label = Some(("outcome", "healed"));
-    let sum = |metrics: &Metrics| metrics.sum(RECONCILIATION, label);
-    let found = whole(sum(after) - sum(before));
-    let applied = || {
-        healed
-            .iter()
-            .filter(|healed| healed.verdict == Verdict::Applied)
-    };
+    let found = delta(before, after, RECONCILIATION, Some(("outcome", "healed")));
+    let is_applied = |healed: &&Healed| healed.verdict == Verdict::Applied;
+    let applied = || healed.iter().filter(is_applied);
     let at_most = applied().count() as u64;
     let at_least = applied().filter(|healed| !healed.perhaps_by_hand).count() as u64;
-    (!(at_least..=at_most).contains(&found)).then(|| {
-        let what = format!("counter {RECONCILIATION} healed");
-        Difference::new(what, format!("{at_least} to {at_most}"), found.to_string())
-    })
+    let what = format!("counter {RECONCILIATION} healed");
+    out_of_range(&what, found, at_least, at_most)
 }
 
-fn delta(before: &Metrics, after: &Metrics, name: &str, verdict: Option<Verdict>) -> u64 {
-    let label = verdict.map(|verdict| ("verdict", verdict.as_str()));
-    whole(after.sum(name, label) - before.sum(name, label))
+fn out_of_range(what: &str, found: u64, at_least: u64, at_most: u64) -> Option<Difference> {
+    let range = if at_least == at_most {
+        at_least.to_string()
+    } else {
+        format!("{at_least} to {at_most}")
+    };
+    let is_inside = (at_least..=at_most).contains(&found);
+    (!is_inside).then(|| Difference::new(what, range, found.to_string()))
 }
 
 #[expect(
@@ -118,19 +100,23 @@ fn delta(before: &Metrics, after: &Metrics, name: &str, verdict: Option<Verdict>
     clippy::cast_sign_loss,
     reason = "`as` saturates, and a counter that went back shows as zero"
 )]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
+fn delta(before: &Metrics, after: &Metrics, name: &str, label: Option<(&str, &str)>) -> u64 {
+    (after.sum(name, label) - before.sum(name, label)).round() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use std::fmt::Write;
 
-    use super::{CounterRun, compare_counters, compare_healed};
-    use crate::{Healed, Metrics, Tally, Verdict};
+    use super::{compare_counters, compare_healed};
+    use crate::Thrown;
+    use crate::compare::Healed;
+    use crate::metrics::Metrics;
+    use crate::plan::Tally;
+    use crate::words::Verdict;
 
     #[test]
-    fn the_alarm_of_healed_payments_rings_once_for_each() {
+    fn a_healed_payment_is_counted_once() {
         let healed = |verdict: Verdict, perhaps_by_hand: bool| Healed {
             fact: 0,
             verdict,
@@ -157,10 +143,6 @@ mod tests {
     }
 
     const BEFORE: &str = "orderd_payment_events_total{verdict=\"APPLIED\"} 100";
-    const RUN: CounterRun = CounterRun {
-        published: 12,
-        uncertain: 0,
-    };
 
     fn expected() -> Tally {
         let mut tally = Tally::default();
@@ -179,12 +161,12 @@ mod tests {
                 "orderd_payment_events_total{{verdict=\"{verdict}\"}} {value}"
             );
         }
-        let found = compare_counters(
-            &Metrics::parse(BEFORE),
-            &Metrics::parse(&text),
-            &expected(),
-            RUN,
-        );
+        let thrown = Thrown {
+            published: 12,
+            ..Thrown::default()
+        };
+        let (before, after) = (Metrics::parse(BEFORE), Metrics::parse(&text));
+        let found = compare_counters(&before, &after, &expected(), &thrown);
         let found: Vec<&str> = found
             .iter()
             .map(|difference| difference.what.as_str())
@@ -196,7 +178,7 @@ mod tests {
     const LETTER: (&str, u64) = ("DEAD_LETTER", 1);
 
     #[test]
-    fn counters_that_tell_the_same_story_are_no_difference() {
+    fn counters_that_agree_show_no_difference() {
         check(
             &[("APPLIED", 107), FAILED, ("DUPLICATE", 3), LETTER],
             0,
@@ -246,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_that_nobody_counted_shows() {
+    fn a_delivery_that_was_not_counted_shows() {
         let after = [("APPLIED", 107), FAILED, ("DUPLICATE", 3)];
         check(
             &after,

@@ -1,66 +1,56 @@
-//! Cancelling against paying: orders that are overdue and, says the payment service, will never be paid; a run that cancels
-//! them and the events that pay them are let go at the same moment. Each order must end `PAID`, or `CANCELLED` with an open
+//! Cancelling against paying: the orders are overdue and, as the payment service says, will never be paid. A run that cancels
+//! them and the events that pay them are released at the same moment. Each order must end `PAID`, or `CANCELLED` with an open
 //! exception for its payment.
 
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
-use serde::{Deserialize, Serialize};
+use order_payment_mock::{Answer, Mock, Script};
+use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::payment_service::{Answer, Script};
-use crate::progress::Phase;
+use crate::difference::Check;
+use crate::plan::Step;
 use crate::session::{Session, within};
-use crate::throw::Hand;
-use crate::{
-    Anomalies, Difference, Error, Plan, PlanOptions, Progress, Report, RunOptions, Step, Verdict,
-};
+use crate::throw::{Thrown, perform};
+use crate::verify::verify;
+use crate::view::RunView;
+use crate::words::Verdict;
+use crate::{Anomalies, Error, Plan, PlanOptions, Progress, Report, RunOptions};
 
 /// Long past, whatever the clock of the database says.
 const PAY_BY: &str = "2026-01-01T00:00:00Z";
 const RUNS: &str = "/v1/reconciliations";
-/// The run must have asked by then; and be over so much later.
+/// The time that a run has to ask, and then to end.
 const PATIENCE: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What came of one round.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Round {
     /// Orders that were paid.
     pub paid: u64,
     /// Orders that were cancelled.
     pub cancelled: u64,
-    /// What the run says of itself.
-    pub run: RunFigures,
-    /// From letting go until the run was over and everything consumed.
-    #[serde(rename = "duration_ms", serialize_with = "crate::report::milliseconds")]
-    pub duration: Duration,
-    /// The comparison, this round's own differences included.
-    pub report: Report,
-}
-
-/// A run's figures.
-#[derive(Debug, Clone, Default, Deserialize, Serialize)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct RunFigures {
-    pub state: String,
-    pub asked: u64,
-    pub healed: u64,
-    pub cancelled: u64,
-    pub unknown: u64,
+    /// Orders that were paid while the run was about to cancel them, as the run says.
     pub raced: u64,
+    /// Orders that the run asked about, as it says.
+    pub asked: u64,
+    /// From the release until the run was over and everything consumed.
+    pub duration: Duration,
+    /// The comparison, including the differences of this round.
+    pub report: Report,
 }
 
 /// What a round is made of.
 #[derive(Debug, Clone)]
 pub struct DuelOptions {
-    /// How many orders.
+    /// The number of orders.
     pub orders: u32,
-    /// Everything random comes from here.
+    /// The source of everything random.
     pub seed: u64,
-    /// Starts every id.
+    /// The start of every id.
     pub prefix: String,
-    /// The service's setting: so long after its creation an order is due to be asked about.
+    /// The service's setting: how long after its creation an order is due.
     pub check_after: Duration,
 }
 
@@ -78,7 +68,7 @@ pub async fn duel(
         attempts: 0.0,
         anomalies: Anomalies::default(),
         ..PlanOptions::default()
-    })?;
+    });
     let round = Box::pin(play(options, &plan, duel.check_after, progress));
     within(options, progress, round).await
 }
@@ -91,65 +81,67 @@ async fn play(
 ) -> Result<Round, Error> {
     let script = Script::all(Answer::unpaid_for_good());
     let session = Session::open_with(options, plan, progress, script).await?;
-    let hand = session.hand(Some(PAY_BY));
+    let mock = session.mock.as_ref().ok_or_else(|| {
+        let why = "the payment service has to say that no payment will come";
+        Error::new(format!("--payment-service is needed: {why}"))
+    })?;
     let (creations, rest): (Vec<Step>, Vec<Step>) = plan
         .steps
         .iter()
         .partition(|step| matches!(step, Step::Create(_)));
-    // The run is what cancels here.
+    // The cancellations are up to the run.
     let mut messages = rest;
     messages.retain(|step| matches!(step, Step::Publish(_)));
-    progress.enter(Phase::Creating, plan.created());
-    carry_out(hand, &creations, options, progress).await?;
+    progress.enter("creating orders", plan.created());
+    let mut thrown = Thrown::default();
+    perform(&session, &creations, Some(PAY_BY), &mut thrown).await?;
     sleep(check_after).await;
 
-    let mock = session.mock().ok_or(Error::Option {
-        option: "payment-service",
-        allowed: "is needed: the service has to be told that nobody will pay",
-    })?;
     mock.hold();
-    let run = session.start_run(RUNS).await?;
-    let asked = timeout(PATIENCE, mock.was_asked(1)).await;
-    asked.map_err(|_| Error::NotAsked { waited: PATIENCE })?;
+    let run = start_run(&session, mock).await?;
     let begun = Instant::now();
-    progress.enter(Phase::Throwing, messages.len() as u64);
+    progress.enter("throwing", messages.len() as u64);
     let (ahead, beside) = messages.split_at(head_start(plan.seed, messages.len()));
-    carry_out(hand, ahead, options, progress).await?;
+    perform(&session, ahead, None, &mut thrown).await?;
     mock.release();
-    carry_out(hand, beside, options, progress).await?;
-    session.settle().await?;
+    perform(&session, beside, None, &mut thrown).await?;
+    session.wait_until_acked().await?;
     let run = finished(&session, &run).await?;
     let duration = begun.elapsed();
 
-    let report = session.verify(None, None).await?;
-    Ok(Round::new(run, duration, report))
+    let mut report = verify(&session, None, None).await?;
+    report.differences.absorb(thrown.differences);
+    Ok(Round::new(&run, duration, report))
 }
 
-/// Messages that are told while the run still waits for its first answer, which by then is out of date: none to three eighths,
-/// so that either side wins somewhere, however fast it is.
+/// How many messages are published while the run still waits for its first answer, which is then outdated: none to three
+/// eighths, so that either side wins somewhere, however fast it is.
 fn head_start(seed: u64, messages: usize) -> usize {
     messages * usize::try_from(seed % 4).unwrap_or(0) / 8
 }
 
-async fn carry_out(
-    hand: Hand<'_>,
-    steps: &[Step],
-    options: &RunOptions,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let steps = steps.iter().map(|step| hand.carry_out(*step));
-    let mut done = stream::iter(steps).buffer_unordered(options.in_flight.max(1));
-    while let Some(step) = done.next().await {
-        progress.advance();
-        step?;
-    }
-    Ok(())
+/// Starts a run and waits until it has asked; returns its path.
+async fn start_run(session: &Session<'_>, mock: &Mock) -> Result<String, Error> {
+    let answer = session.api.post(RUNS, &json!({})).await;
+    let Some(run) = answer.location.clone().filter(|_| answer.status == 202) else {
+        return Err(answer.unusable(&format!("POST {RUNS}")));
+    };
+    let asked = timeout(PATIENCE, mock.was_asked(1)).await;
+    asked.map_err(|_| {
+        let check = "set the service's ORDERD_PAYMENT_QUERY to --payment-service";
+        Error::new(format!(
+            "the run {run} asked nothing within {PATIENCE:?}; {check}"
+        ))
+    })?;
+    Ok(run)
 }
 
-async fn finished(session: &Session<'_>, path: &str) -> Result<RunFigures, Error> {
+async fn finished(session: &Session<'_>, path: &str) -> Result<RunView, Error> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let run = session.run_figures(path).await?;
+        let answer = session.api.get(path).await;
+        let run: RunView = serde_json::from_slice(&answer.body)
+            .map_err(|_| answer.unusable(&format!("GET {path}")))?;
         if run.state != "running" || Instant::now() >= until {
             return Ok(run);
         }
@@ -158,98 +150,73 @@ async fn finished(session: &Session<'_>, path: &str) -> Result<RunFigures, Error
 }
 
 impl Round {
-    fn new(run: RunFigures, duration: Duration, mut report: Report) -> Self {
+    /// The run must know what it did.
+    fn new(run: &RunView, duration: Duration, mut report: Report) -> Self {
         let ended = |status: &str| report.statuses.get(status).copied().unwrap_or(0);
         let (paid, cancelled) = (ended("PAID"), ended("CANCELLED"));
-        report.add(differences(&run, cancelled, &report));
+        let mut found = Vec::new();
+        let mut check = Check::of("the run", &mut found);
+        check.same("state", "done", &run.state);
+        check.same("cancelled", &cancelled, &run.cancelled);
+        check.same("healed", &0, &run.healed);
+        let after_cancel = report.found(Verdict::PaidAfterCancel).unwrap_or(0);
+        check.same("payments after a cancel", &cancelled, &after_cancel);
+        report.differences.extend(found);
         Self {
             paid,
             cancelled,
-            run,
+            raced: run.raced,
+            asked: run.asked,
             duration,
             report,
         }
     }
 }
 
-/// The run must know what it did.
-fn differences(run: &RunFigures, cancelled: u64, report: &Report) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    let mut check = |what: &str, expected: String, found: String| {
-        if expected != found {
-            differences.push(Difference::new(
-                format!("the run's {what}"),
-                expected,
-                found,
-            ));
-        }
-    };
-    check("state", "done".to_owned(), run.state.clone());
-    check(
-        "cancelled",
-        cancelled.to_string(),
-        run.cancelled.to_string(),
-    );
-    check("healed", "0".to_owned(), run.healed.to_string());
-    let after_cancel = report.found(Verdict::PaidAfterCancel);
-    if after_cancel != Some(cancelled) {
-        let found = format!("{after_cancel:?}");
-        differences.push(Difference::new(
-            "payments after a cancel",
-            cancelled.to_string(),
-            found,
-        ));
-    }
-    differences
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Round, RunFigures};
+    use super::Round;
+    use crate::compare::Comparison;
+    use crate::view::RunView;
     use crate::{Anomalies, Plan, PlanOptions, Report};
 
-    fn check(paid: u64, cancelled: u64, run: RunFigures, expect: &[&str]) {
+    fn check(paid: u64, cancelled: u64, run: &RunView, expect: &[&str]) {
         let plan = Plan::generate(&PlanOptions {
             orders: 0,
             anomalies: Anomalies::default(),
             ..PlanOptions::default()
         });
-        let mut report = Report::of_nothing(&plan.unwrap());
+        let mut report = Report::new(&plan, None, Comparison::default(), None, None);
         report.statuses.insert("PAID".to_owned(), paid);
         report.statuses.insert("CANCELLED".to_owned(), cancelled);
         for row in &mut report.verdicts {
             row.found = (row.verdict == "PAID_AFTER_CANCEL").then_some(4);
         }
-        let round = Round::new(run, Duration::ZERO, report);
-        let found: Vec<&str> = round
-            .report
-            .differences
-            .iter()
-            .map(|d| d.what.as_str())
-            .collect();
+        let differences = Round::new(run, Duration::ZERO, report).report.differences;
+        let found: Vec<&str> = differences.kept().iter().map(|d| &*d.what).collect();
         assert_eq!(found, expect);
-        assert_eq!(round.report.differences_total, expect.len() as u64);
+        assert_eq!(differences.total(), expect.len() as u64);
     }
 
     #[test]
     fn a_run_that_does_not_know_what_it_did_shows() {
-        let run = |state: &str, cancelled: u64, healed: u64| RunFigures {
+        let run = |state: &str, cancelled: u64, healed: u64| RunView {
             state: state.to_owned(),
             cancelled,
             healed,
-            ..RunFigures::default()
+            ..RunView::default()
         };
-        check(6, 4, run("done", 4, 0), &[]);
-        check(6, 4, run("done", 5, 0), &["the run's cancelled"]);
+        check(6, 4, &run("done", 4, 0), &[]);
+        check(6, 4, &run("done", 5, 0), &["the run, cancelled"]);
         check(
             6,
             4,
-            run("failed", 4, 1),
-            &["the run's state", "the run's healed"],
+            &run("failed", 4, 1),
+            &["the run, state", "the run, healed"],
         );
-        let both = ["the run's cancelled", "payments after a cancel"];
-        check(5, 5, run("done", 4, 0), &both);
+        let both = ["the run, cancelled", "the run, payments after a cancel"];
+        check(5, 5, &run("done", 4, 0), &both);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// Samples by name and labels.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Metrics {
+/// Samples with their names and labels.
+#[derive(Debug)]
+pub(crate) struct Metrics {
     samples: Vec<Sample>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 struct Sample {
     name: String,
     labels: BTreeMap<String, String>,
@@ -16,15 +16,15 @@ struct Sample {
 }
 
 impl Metrics {
-    /// Reads what it can; lines that are no samples are comments to it.
-    pub fn parse(text: &str) -> Self {
+    /// Reads what it can; a line that isn't a sample is skipped.
+    pub(crate) fn parse(text: &str) -> Self {
         Self {
             samples: text.lines().filter_map(sample).collect(),
         }
     }
 
-    /// The sum over all samples of a name that have this label, or over all of them.
-    pub fn sum(&self, name: &str, label: Option<(&str, &str)>) -> f64 {
+    /// The sum of all samples of a name, or of those with this label.
+    pub(crate) fn sum(&self, name: &str, label: Option<(&str, &str)>) -> f64 {
         let has_label = |sample: &&Sample| {
             label.is_none_or(|(key, value)| sample.labels.get(key).is_some_and(|v| v == value))
         };
@@ -100,7 +100,7 @@ orderd_payment_events_total{verdict="DUPLICATE",instance="a,\"b\"}"} 3 170000000
 orderd_payment_events_total{instance="c", verdict="DUPLICATE",} 4.0
 orderd_redeliveries_total 2
 orderd_commit_delay_seconds_bucket{le="+Inf"} +Inf
-this is no sample
+this isn't a sample
 broken{verdict="APPLIED
 "#;
 

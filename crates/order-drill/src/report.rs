@@ -1,19 +1,23 @@
-//! What a drill found, in numbers and lines.
+//! What a drill found, in numbers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::compare::Comparison;
 use crate::counters::moved;
-use crate::{Comparison, Difference, Metrics, Plan, Scenario, Thrown, Verdict};
+use crate::metrics::Metrics;
+use crate::plan::Scenario;
+use crate::words::Verdict;
+use crate::{Differences, Plan, Thrown};
 
 /// The result of a drill.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The seed, to repeat the run.
+    /// The source of everything random, to repeat the run.
     pub seed: u64,
-    /// Starts every id of the run.
+    /// The start of every id of the run.
     pub prefix: String,
     /// Orders of the plan that are created.
     pub orders: u64,
@@ -21,27 +25,26 @@ pub struct Report {
     pub statuses: BTreeMap<String, u64>,
     /// Messages of the plan.
     pub messages: u64,
-    /// Messages with an ack, and publishes that may have been stored besides; nothing if this run threw nothing.
+    /// Messages with an ack; `None` if this run threw nothing.
     pub published: Option<u64>,
-    /// Publishes without an ack that may have been stored all the same.
+    /// Publishes without an ack that may have been stored all the same; `None` if this run threw nothing.
     pub uncertain: Option<u64>,
-    /// Messages that tell a fact once more.
+    /// Messages that publish a fact once more.
     pub duplicates: u64,
-    /// Facts that nobody published and that had to be recorded all the same.
+    /// Facts that were never published and had to be recorded all the same.
     pub lost: u64,
-    /// Payments that a reconciliation told, lost or not.
+    /// Payments that a reconciliation recorded, lost or not.
     pub healed: u64,
-    /// Questions asked, if the drill was the payment service.
+    /// Questions to the payment service, if the drill played it.
     pub questions: Option<u64>,
     /// Cases by anomaly.
     pub anomalies: BTreeMap<&'static str, u64>,
     /// Verdicts, expected and found.
     pub verdicts: Vec<VerdictRow>,
-    /// The first differences.
-    pub differences: Vec<Difference>,
-    /// How many there are.
-    pub differences_total: u64,
-    /// Messages the service's consumer hasn't acked: undelivered ones too.
+    /// What isn't as it must be.
+    #[serde(flatten)]
+    pub differences: Differences,
+    /// Messages that the service's consumer hasn't acked, including undelivered ones.
     pub unacked: u64,
     /// From the first step to the last.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
@@ -57,7 +60,7 @@ pub struct VerdictRow {
     pub expected: u64,
     /// Whether redeliveries may add to it.
     pub at_least: bool,
-    /// What the service says; nothing if it wasn't asked.
+    /// What the service says; `None` if it wasn't asked.
     pub found: Option<u64>,
 }
 
@@ -65,103 +68,71 @@ pub struct VerdictRow {
 pub(crate) type Readings = (Metrics, Metrics);
 
 impl Report {
+    /// A report without what only a session knows; `letters` were found one by one, and used if no counter was read.
     pub(crate) fn new(
         plan: &Plan,
         thrown: Option<&Thrown>,
         comparison: Comparison,
         readings: Option<&Readings>,
+        letters: Option<u64>,
     ) -> Self {
-        let verdicts = rows(&comparison, readings);
-        let healed = comparison.healed.len() as u64;
-        let (differences, differences_total) = comparison.differences.into_parts();
         Self {
             seed: plan.seed,
             prefix: plan.prefix.clone(),
             orders: plan.created(),
-            statuses: comparison.statuses,
             messages: plan.messages.len() as u64,
             published: thrown.map(|thrown| thrown.published),
             uncertain: thrown.map(|thrown| thrown.uncertain),
             duplicates: plan.duplicates(),
             lost: plan.to_heal().count() as u64,
-            healed,
+            healed: comparison.healed.len() as u64,
             questions: None,
             anomalies: anomalies(plan),
-            verdicts,
-            differences,
-            differences_total,
+            verdicts: rows(&comparison, readings, letters),
+            statuses: comparison.statuses,
+            differences: comparison.differences,
             unacked: 0,
             duration: Duration::ZERO,
         }
     }
 
-    /// Letters read one by one fill the row that no counter filled.
-    pub(crate) fn found_letters(&mut self, letters: Option<u64>) {
-        let row = self
-            .verdicts
-            .iter_mut()
-            .find(|row| row.verdict == Verdict::DeadLetter.as_str());
-        if let Some(row) = row {
-            row.found = row.found.or(letters);
-        }
-    }
-
-    /// How many payments have this verdict; nothing if nobody asked.
-    pub fn found(&self, verdict: Verdict) -> Option<u64> {
-        let row = self
-            .verdicts
-            .iter()
-            .find(|row| row.verdict == verdict.as_str());
+    /// How many payments have this verdict; `None` if the service wasn't asked.
+    pub(crate) fn found(&self, verdict: Verdict) -> Option<u64> {
+        let verdict = verdict.as_str();
+        let row = self.verdicts.iter().find(|row| row.verdict == verdict);
         row.and_then(|row| row.found)
-    }
-
-    /// Differences that the comparison couldn't see.
-    pub(crate) fn add(&mut self, differences: Vec<Difference>) {
-        self.differences_total += differences.len() as u64;
-        self.differences.extend(differences);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn of_nothing(plan: &Plan) -> Self {
-        Self::new(plan, None, Comparison::default(), None)
-    }
-
-    /// Whether everything is as it must be.
-    pub fn is_clean(&self) -> bool {
-        self.differences_total == 0
     }
 }
 
-fn rows(comparison: &Comparison, readings: Option<&Readings>) -> Vec<VerdictRow> {
-    let row = |verdict: Verdict| VerdictRow {
-        verdict: verdict.as_str(),
-        expected: if verdict.is_stored() {
-            comparison.expected.of(verdict)
-        } else {
-            comparison.counted.of(verdict)
-        },
-        at_least: !verdict.is_stored(),
-        found: if verdict.is_stored() {
-            Some(
-                comparison
-                    .verdicts
-                    .get(verdict.as_str())
-                    .copied()
-                    .unwrap_or(0),
-            )
-        } else {
-            readings.map(|(before, after)| moved(before, after, verdict))
-        },
+fn rows(
+    comparison: &Comparison,
+    readings: Option<&Readings>,
+    letters: Option<u64>,
+) -> Vec<VerdictRow> {
+    let row = |verdict: Verdict| {
+        let counted = readings.map(|(before, after)| moved(before, after, verdict));
+        let stored = comparison.verdicts.get(verdict.as_str());
+        let (tally, found) = match verdict {
+            Verdict::DeadLetter => (&comparison.counted, counted.or(letters)),
+            stored_one if stored_one.is_stored() => {
+                (&comparison.expected, Some(stored.copied().unwrap_or(0)))
+            }
+            _ => (&comparison.counted, counted),
+        };
+        VerdictRow {
+            verdict: verdict.as_str(),
+            expected: tally.of(verdict),
+            at_least: !verdict.is_stored(),
+            found,
+        }
     };
     Verdict::ALL.map(row).to_vec()
 }
 
 fn anomalies(plan: &Plan) -> BTreeMap<&'static str, u64> {
-    let mut anomalies = BTreeMap::new();
-    for case in &plan.ledger.cases {
-        if !matches!(case.scenario, Scenario::Paid | Scenario::Unpaid) {
-            *anomalies.entry(case.scenario.as_str()).or_default() += 1;
-        }
+    let mut anomalies = plan.cases();
+    for usual in [Scenario::Paid, Scenario::Unpaid] {
+        anomalies.remove(usual.as_str());
     }
     if !plan.letters.is_empty() {
         anomalies.insert("dead letter", plan.letters.len() as u64);
@@ -169,9 +140,6 @@ fn anomalies(plan: &Plan) -> BTreeMap<&'static str, u64> {
     anomalies
 }
 
-pub(crate) fn milliseconds<S: Serializer>(
-    duration: &Duration,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

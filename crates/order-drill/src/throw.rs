@@ -1,163 +1,140 @@
-//! Carries out the steps of a plan, wave after wave, through restarts of whatever it talks to.
+//! Performs the steps of a plan, wave after wave, through restarts of service and broker.
 
 use futures_util::{StreamExt, stream};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::api::Api;
-use crate::payment_service::Truth;
-use crate::progress::{Phase, Progress};
-use crate::{Broker, Difference, Differences, Error, Message, Plan, RunOptions, Step};
+use crate::plan::{Message, Step};
+use crate::session::Session;
+use crate::{Difference, Differences, Error};
 
 /// What was thrown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Thrown {
+    /// Orders created, including those that an earlier try had created.
+    pub created: u64,
     /// Messages with an ack.
     pub published: u64,
     /// Publishes without an ack that may have been stored all the same.
     pub uncertain: u64,
-    /// Orders created, or found created by an earlier try.
-    pub created: u64,
     /// Answers to commands that the contract doesn't allow.
+    #[serde(flatten)]
     pub differences: Differences,
 }
 
-/// A broken server may answer a command so often before it is believed.
+/// How often a command is tried again while the service answers with faults.
 const FAULTS_MAX: u32 = 10;
 
-pub(crate) async fn throw(
-    plan: &Plan,
-    options: &RunOptions,
-    api: &Api,
-    broker: &Broker,
-    truth: Option<&Truth>,
-    progress: &Progress,
-) -> Result<Thrown, Error> {
-    progress.enter(Phase::Throwing, plan.steps.len() as u64);
-    let hand = Hand {
-        plan,
-        api,
-        broker,
-        truth,
-        subject: &options.names.inbound_subject,
-        pay_by: None,
-    };
+/// Performs the whole plan.
+pub(crate) async fn throw(session: &Session<'_>) -> Result<Thrown, Error> {
+    let plan = session.plan;
+    session.progress.enter("throwing", plan.steps.len() as u64);
     let mut thrown = Thrown::default();
     for wave in plan.waves() {
-        let steps = wave.iter().copied().map(|step| hand.carry_out(step));
-        let mut done = stream::iter(steps).buffer_unordered(options.in_flight.max(1));
-        while let Some(step) = done.next().await {
-            progress.advance();
-            thrown.add(step?);
-        }
+        perform(session, wave, None, &mut thrown).await?;
     }
     Ok(thrown)
 }
 
-impl Thrown {
-    fn add(&mut self, done: Done) {
-        match done {
+/// Performs these steps in no particular order; `pay_by` is that of the orders to create.
+pub(crate) async fn perform(
+    session: &Session<'_>,
+    steps: &[Step],
+    pay_by: Option<&str>,
+    thrown: &mut Thrown,
+) -> Result<(), Error> {
+    let steps = steps.iter().map(|&step| perform_one(session, step, pay_by));
+    let mut done = stream::iter(steps).buffer_unordered(session.options.in_flight.max(1));
+    while let Some(step) = done.next().await {
+        session.progress.advance();
+        match step? {
             Done::Published { uncertain } => {
-                self.published += 1;
-                self.uncertain += uncertain;
+                thrown.published += 1;
+                thrown.uncertain += uncertain;
             }
-            Done::Created => self.created += 1,
+            Done::Created => thrown.created += 1,
             Done::Cancelled => {}
-            Done::Refused(difference) => self.differences.push(difference),
+            Done::Refused(difference) => thrown.differences.extend([difference]),
         }
     }
+    Ok(())
 }
 
 /// What a step did.
-pub(crate) enum Done {
+enum Done {
     Published { uncertain: u64 },
     Created,
     Cancelled,
     Refused(Difference),
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Hand<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) api: &'a Api,
-    pub(crate) broker: &'a Broker,
-    pub(crate) truth: Option<&'a Truth>,
-    pub(crate) subject: &'a str,
-    /// Of the orders to be created, if they are to have one.
-    pub(crate) pay_by: Option<&'a str>,
+async fn perform_one(
+    session: &Session<'_>,
+    step: Step,
+    pay_by: Option<&str>,
+) -> Result<Done, Error> {
+    let Session { plan, truth, .. } = session;
+    let (refused, done) = match step {
+        Step::Create(number) => {
+            let order = plan.order(number);
+            let mut body = json!({
+                "order_id": plan.order_id(number),
+                "amount": order.amount,
+                "currency": order.currency.as_str(),
+            });
+            if let Some(pay_by) = pay_by {
+                body["pay_by"] = pay_by.into();
+            }
+            // 200: an earlier try was committed and its answer lost.
+            let refused = command(session, "/v1/orders", &body, &[200, 201]).await;
+            (refused, Done::Created)
+        }
+        Step::Cancel(order) => {
+            let path = format!("/v1/orders/{}/cancel", plan.order_id(order));
+            let body = json!({"reason": "order-drill"});
+            let refused = command(session, &path, &body, &[200, 409]).await;
+            if let Some(truth) = truth {
+                truth.cancelled(order);
+            }
+            (refused, Done::Cancelled)
+        }
+        Step::Publish(message) => {
+            let message = plan.message(message);
+            if let (Message::Payment { fact, .. }, Some(truth)) = (message, truth) {
+                truth.happens(fact);
+            }
+            let inbound = &session.options.names.inbound_subject;
+            let subject = format!("{inbound}.{}", plan.subject_provider(message));
+            let body = plan.body(message);
+            let uncertain = session.broker.publish(subject, body).await?;
+            return Ok(Done::Published { uncertain });
+        }
+    };
+    Ok(refused.map_or(done, Done::Refused))
 }
 
-impl Hand<'_> {
-    pub(crate) async fn carry_out(self, step: Step) -> Result<Done, Error> {
-        match step {
-            Step::Create(order) => Ok(self.create(order).await),
-            Step::Cancel(order) => Ok(self.cancel(order).await),
-            Step::Publish(message) => self.publish(message).await,
+/// Posts a command; an answer that isn't allowed is a difference.
+async fn command(
+    session: &Session<'_>,
+    path: &str,
+    body: &Value,
+    allowed: &[u16],
+) -> Option<Difference> {
+    let mut answer = session.api.post(path, body).await;
+    for _ in 1..FAULTS_MAX {
+        if answer.status < 500 {
+            break;
         }
+        answer = session.api.post(path, body).await;
     }
-
-    async fn publish(self, message: u32) -> Result<Done, Error> {
-        let message = self.plan.message(message);
-        if let (Message::Payment { fact, .. }, Some(truth)) = (message, self.truth) {
-            truth.happens(*fact);
-        }
-        let subject = format!("{}.{}", self.subject, self.plan.subject_provider(message));
-        let uncertain = self
-            .broker
-            .publish(subject, self.plan.body(message))
-            .await?;
-        Ok(Done::Published { uncertain })
+    if allowed.contains(&answer.status) {
+        return None;
     }
-
-    async fn create(self, number: u32) -> Done {
-        let order = self.plan.order(number);
-        let mut body = json!({
-            "order_id": self.plan.order_id(number),
-            "amount": order.amount,
-            "currency": order.currency.as_str(),
-        });
-        if let Some(pay_by) = self.pay_by {
-            body["pay_by"] = pay_by.into();
-        }
-        // 200: an earlier try was committed and its answer lost.
-        match self
-            .command("/v1/orders", &body.to_string(), &[200, 201])
-            .await
-        {
-            None => Done::Created,
-            Some(difference) => Done::Refused(difference),
-        }
-    }
-
-    async fn cancel(self, order: u32) -> Done {
-        let path = format!("/v1/orders/{}/cancel", self.plan.order_id(order));
-        let refused = self
-            .command(&path, r#"{"reason":"order-drill"}"#, &[200, 409])
-            .await;
-        if let Some(truth) = self.truth {
-            truth.cancelled(order);
-        }
-        match refused {
-            None => Done::Cancelled,
-            Some(difference) => Done::Refused(difference),
-        }
-    }
-
-    async fn command(self, path: &str, body: &str, allowed: &[u16]) -> Option<Difference> {
-        let mut answer = self.api.post(path, body.to_owned()).await;
-        for _ in 1..FAULTS_MAX {
-            if answer.status < 500 {
-                break;
-            }
-            answer = self.api.post(path, body.to_owned()).await;
-        }
-        let expected = || {
-            allowed
-                .iter()
-                .map(u16::to_string)
-                .collect::<Vec<_>>()
-                .join(" or ")
-        };
-        (!allowed.contains(&answer.status))
-            .then(|| Difference::new(format!("POST {path} {body}"), expected(), answer.excerpt()))
-    }
+    let allowed: Vec<String> = allowed.iter().map(u16::to_string).collect();
+    let what = format!("POST {path} {body}");
+    Some(Difference::new(
+        what,
+        allowed.join(" or "),
+        answer.excerpt(),
+    ))
 }

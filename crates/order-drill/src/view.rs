@@ -1,4 +1,4 @@
-//! The shapes of the contract as the drill reads them; what it doesn't look at is left out.
+//! The shapes of the contract as the drill reads them, without the fields that it doesn't look at.
 
 use serde::Deserialize;
 
@@ -9,45 +9,51 @@ pub(crate) struct Page<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// An order.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct OrderView {
-    pub order_id: String,
-    pub status: String,
-    pub amount: u64,
-    pub currency: String,
-    pub version: u64,
-    pub paid_by: Option<PaidBy>,
+pub(crate) struct OrderView {
+    pub(crate) order_id: String,
+    pub(crate) status: String,
+    pub(crate) amount: u64,
+    pub(crate) currency: String,
+    pub(crate) version: u64,
+    pub(crate) paid_by: Option<PaidBy>,
 }
 
 /// The payment that paid an order.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct PaidBy {
-    pub provider: String,
-    pub transaction_id: String,
+pub(crate) struct PaidBy {
+    pub(crate) provider: Box<str>,
+    pub(crate) transaction_id: Box<str>,
 }
 
-/// A transition or a refusal.
+impl PaidBy {
+    /// A payer as a text, for differences.
+    pub(crate) fn name(paid_by: Option<&Self>) -> String {
+        paid_by.map_or_else(
+            || "null".to_owned(),
+            |by| format!("{}/{}", by.provider, by.transaction_id),
+        )
+    }
+}
+
+/// A transition or a refusal. Its texts are boxed, since a big run keeps hundreds of thousands.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct HistoryItem {
-    pub version: u64,
-    pub from: Option<String>,
-    pub to: Option<String>,
-    pub event: String,
-    pub outcome: String,
-    pub source: String,
-    pub reason: Option<String>,
-    pub provider: Option<String>,
-    pub transaction_id: Option<String>,
-    pub at: String,
+pub(crate) struct HistoryItem {
+    pub(crate) version: u64,
+    pub(crate) from: Option<Box<str>>,
+    pub(crate) to: Option<Box<str>>,
+    pub(crate) event: Box<str>,
+    pub(crate) outcome: Box<str>,
+    pub(crate) source: Box<str>,
+    pub(crate) reason: Option<Box<str>>,
+    pub(crate) provider: Option<Box<str>>,
+    pub(crate) transaction_id: Option<Box<str>>,
+    pub(crate) at: Box<str>,
 }
 
 impl HistoryItem {
     pub(crate) fn is_applied(&self) -> bool {
-        self.outcome == "applied"
+        &*self.outcome == "applied"
     }
 
     pub(crate) fn paid_by(&self) -> Option<PaidBy> {
@@ -58,22 +64,19 @@ impl HistoryItem {
     }
 }
 
-/// A recorded payment.
 #[derive(Debug, Clone, Deserialize)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct PaymentView {
-    pub provider: String,
-    pub transaction_id: String,
-    pub kind: String,
-    pub event_id: Option<String>,
-    pub order_id: String,
-    pub verdict: String,
-    pub amount: u64,
-    pub currency: String,
-    pub source: String,
+pub(crate) struct PaymentView {
+    pub(crate) provider: String,
+    pub(crate) transaction_id: String,
+    pub(crate) kind: String,
+    pub(crate) event_id: Option<String>,
+    pub(crate) order_id: String,
+    pub(crate) verdict: String,
+    pub(crate) amount: u64,
+    pub(crate) currency: String,
+    pub(crate) source: String,
 }
 
-/// An exception.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ExceptionView {
     pub(crate) id: String,
@@ -98,4 +101,23 @@ pub(crate) struct LetterView {
     pub(crate) subject: String,
     pub(crate) body_base64: String,
     pub(crate) reason: String,
+}
+
+/// A run of the reconciliation.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct RunView {
+    pub(crate) state: String,
+    pub(crate) dry_run: bool,
+    pub(crate) asked: u64,
+    pub(crate) healed: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) raced: u64,
+    pub(crate) findings: Vec<FindingView>,
+}
+
+/// What a run reports to a person.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct FindingView {
+    pub(crate) order_id: String,
+    pub(crate) kind: String,
 }

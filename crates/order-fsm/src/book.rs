@@ -1,7 +1,7 @@
-//! The rules put together in memory, one fact after the other, without any race.
+//! The rules combined in memory, one fact after the other, without any race.
 //!
-//! It is not how the service works: it is the yardstick. Whatever concurrent writers make of a
-//! set of facts must be what some order of telling them to a book gives.
+//! The service doesn't work like this; the book is its yardstick. Whatever concurrent writers make
+//! of a set of facts must be a state that a book reaches with the same facts in some order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::{
 /// An order in the book.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BookOrder {
-    /// Where it stands.
+    /// Its status.
     pub status: OrderStatus,
-    /// What is due.
+    /// The amount due.
     pub amount: Amount,
-    /// In which currency.
+    /// The currency of the amount.
     pub currency: Currency,
-    /// How many steps it took, its creation included.
+    /// The number of its transitions, its creation included.
     pub version: i64,
     /// The payment that paid it.
     pub paid_by: Option<PaymentKey>,
@@ -28,20 +28,20 @@ pub struct BookOrder {
 /// A recorded payment in the book.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BookPayment {
-    /// What it said.
+    /// The order and the money that it named.
     pub content: Content,
-    /// What it did.
+    /// What it did to its order.
     pub verdict: Verdict,
 }
 
 /// What makes an exception unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExceptionKey {
-    /// What is wrong.
+    /// Why the payment needs a person.
     pub verdict: Verdict,
-    /// With which payment.
+    /// The payment.
     pub payment: PaymentKey,
-    /// As it was told.
+    /// The order and the money that the payment named.
     pub content: Content,
 }
 
@@ -56,7 +56,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty book of a service in this live mode.
+    /// An empty book; `live` is the service's live mode.
     pub fn new(live: bool) -> Self {
         Self {
             live,
@@ -77,12 +77,13 @@ impl Book {
         &self.payments
     }
 
-    /// The exceptions, open or settled.
+    /// The exceptions, open or closed.
     pub fn exceptions(&self) -> &BTreeSet<ExceptionKey> {
         &self.exceptions
     }
 
-    /// Creates an order and settles what waited for it; an order that exists stays as it is.
+    /// Creates an order and settles the payments that waited for it. An existing order doesn't
+    /// change.
     pub fn create(&mut self, order_id: &OrderId, amount: Amount, currency: Currency) {
         if self.orders.contains_key(order_id) {
             return;
@@ -112,7 +113,7 @@ impl Book {
         }
     }
 
-    /// Tells a payment and returns its verdict.
+    /// Judges and records one delivery of a payment, and returns its verdict.
     pub fn deliver(&mut self, key: &PaymentKey, livemode: bool, content: &Content) -> Verdict {
         let fact = Fact {
             kind: key.kind.clone(),
@@ -129,16 +130,14 @@ impl Book {
         verdict
     }
 
-    /// Does an operation on an order, as far as it is legal and there is one. An order with a
-    /// mismatch on record is not cancelled: its money waits for a person.
+    /// Carries out an operation if it is legal and the order exists. An order with an exception for
+    /// money received is not cancelled: the money waits for a person.
     pub fn operate(&mut self, order_id: &OrderId, event: OrderEvent) -> Option<Decision> {
         let holds_money = self.exceptions.iter().any(|exception| {
             exception.content.order_id == *order_id
                 && exception.payment.kind == PaymentKind::Succeeded
-                && !matches!(
-                    exception.verdict,
-                    Verdict::NotLive | Verdict::ConflictingContent
-                )
+                && exception.verdict != Verdict::NotLive
+                && exception.verdict != Verdict::ConflictingContent
         });
         let order = self.orders.get_mut(order_id)?;
         let decision = decide(order.status, event);

@@ -4,16 +4,16 @@ use std::fmt;
 
 use crate::OrderStatus;
 
-/// An event that may move an order. Its creation is not one: it has no status before it.
+/// An event that may move an order. Its creation isn't one of them, since there is no status before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OrderEvent {
-    /// A payment was judged `APPLIED`.
+    /// A payment was applied.
     Pay,
     /// The goods left.
     Ship,
     /// The goods arrived.
     Complete,
-    /// The order was given up.
+    /// The order was abandoned.
     Cancel,
 }
 

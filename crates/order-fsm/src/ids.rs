@@ -1,16 +1,16 @@
-//! The ids and the money of the contract: parsed once at the edge, believed afterwards.
+//! The ids and the money of the contract: parsed once at the edge, trusted from then on.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a text is not an id.
+/// Why a text isn't a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
-    /// Nothing, or more characters than allowed.
+    /// Empty, or longer than allowed.
     #[error("must have 1 to {max} characters")]
     Length {
-        /// The most characters allowed.
+        /// The maximum number of characters.
         max: usize,
     },
     /// A character outside the alphabet.
@@ -19,15 +19,15 @@ pub enum InvalidId {
         /// The characters allowed.
         alphabet: &'static str,
     },
-    /// A first character that is no letter or digit.
+    /// The first character isn't a letter or digit.
     #[error("must start with a letter or digit")]
     Start,
 }
 
-/// Why a text or number is not money.
+/// Why a text or number isn't a valid amount or currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoney {
-    /// Zero, negative or above 2^53-1.
+    /// Zero, negative or greater than 2^53-1.
     #[error("must be an integer of minor units from 1 to {}", Amount::MAX)]
     Amount,
     /// Not an ISO 4217 alphabetic code.
@@ -75,7 +75,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The id as it was given: compared byte for byte, never folded.
+            /// The id as it was given; ids are compared byte for byte.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -114,7 +114,7 @@ id!(
     parse_id
 );
 id!(
-    /// The label of a message; not an identity.
+    /// The label of a message; it doesn't identify the payment.
     EventId,
     parse_id
 );
@@ -129,7 +129,7 @@ id!(
 pub struct Amount(i64);
 
 impl Amount {
-    /// 2^53-1: what every JSON reader holds exactly.
+    /// 2^53-1, the largest integer that every JSON reader holds exactly.
     pub const MAX: i64 = 9_007_199_254_740_991;
 
     /// The minor units.
@@ -183,7 +183,7 @@ impl fmt::Display for Currency {
     }
 }
 
-/// Three ASCII capitals that stand in the list: the invariant that makes `as_str` infallible.
+/// Three ASCII capitals that are in the ISO list: the invariant that makes `as_str` infallible.
 mod iso_code {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(super) struct Code([u8; 3]);

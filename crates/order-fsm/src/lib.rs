@@ -1,11 +1,14 @@
 //! What is legal: the order state machine and the judgement of payments.
 //!
-//! Pure: nothing here awaits, reads a clock, does IO or knows a wire format. Time and ids come in
-//! as arguments, every function is total. It deliberately doesn't store anything; `order-store`
-//! says the same rules in SQL and asks this crate which statuses its guards expect.
+//! Pure: nothing here awaits, reads a clock, does IO or knows a wire format. Time and ids are
+//! arguments, and every function is total. It deliberately stores nothing; `order-store` applies
+//! the same rules in SQL and asks this crate which statuses its guards expect.
 //!
-//! Enter at [`decide`] (an operation on an order) and [`judge`] (a payment). [`Book`] is both put
-//! together in memory, one fact at a time: what every concurrent execution is measured against.
+//! Enter at [`decide`] (an operation on an order) and [`judge`] (a payment). [`Book`] combines both
+//! in memory, one fact at a time: every concurrent execution is measured against it.
+
+// A new status, event, kind or verdict must break the build wherever the code decides by it.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 mod book;
 mod event;

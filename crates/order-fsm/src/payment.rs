@@ -14,9 +14,9 @@ pub enum PaymentKind {
     Failed,
     /// An attempt ran out of time.
     Expired,
-    /// The money went back, in whole or in part.
+    /// The money was refunded, in whole or in part.
     Refunded,
-    /// The money was taken back.
+    /// The payment was reversed by the payer or a bank.
     Reversed,
     /// A kind this service doesn't act on.
     Other(OtherKind),
@@ -26,7 +26,7 @@ pub enum PaymentKind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OtherKind(String);
 
-/// A text that names no kind.
+/// A text that can't be a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to 32 of a-z 0-9 . _ -")]
 pub struct InvalidKind;
@@ -44,7 +44,7 @@ impl PaymentKind {
         }
     }
 
-    /// Whether money moved: what can't be matched then needs a person.
+    /// Whether money moved. If so, a payment that can't be recorded needs a person.
     pub const fn moves_money(&self) -> bool {
         match self {
             Self::Succeeded | Self::Refunded | Self::Reversed => true,
@@ -97,71 +97,71 @@ impl fmt::Display for PaymentKind {
 /// The identity of a payment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PaymentKey {
-    /// Who took the money.
+    /// The payment provider.
     pub provider: Provider,
-    /// The provider's id.
+    /// The provider's id of the transaction.
     pub transaction_id: TransactionId,
-    /// What happened; a failure and a success of one transaction are two payments.
+    /// The kind; a failure and a success of one transaction are two payments.
     pub kind: PaymentKind,
 }
 
 /// What two deliveries of one payment must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
-    /// The order it is for.
+    /// The order that the payment names.
     pub order_id: OrderId,
-    /// How much.
+    /// The amount paid.
     pub amount: Amount,
-    /// In which currency.
+    /// The currency of the amount.
     pub currency: Currency,
 }
 
-/// A payment as it was told, reduced to what is judged.
+/// A delivered payment, reduced to what its verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What happened.
+    /// The kind.
     pub kind: PaymentKind,
-    /// Whether real money moved.
+    /// Whether it is real money.
     pub livemode: bool,
-    /// For which order, how much.
+    /// The order and the money.
     pub content: Content,
 }
 
-/// An order reduced to what a payment is judged against.
+/// An order, reduced to what a verdict depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderFacts {
-    /// Where it stands.
+    /// Its status.
     pub status: OrderStatus,
-    /// What is due.
+    /// The amount due.
     pub amount: Amount,
-    /// In which currency.
+    /// The currency of the amount.
     pub currency: Currency,
 }
 
 /// What a payment did to its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// Test money met a live service, or the other way round.
+    /// The live mode of the payment isn't the service's.
     NotLive,
-    /// Told before, with the same content.
+    /// The payment was delivered before with the same content.
     Duplicate,
-    /// Told before, with another order, amount or currency.
+    /// The payment was delivered before with another order, amount or currency.
     ConflictingContent,
-    /// An attempt that took no money.
+    /// An attempt failed or expired; no money moved.
     AttemptFailed,
-    /// Money that went back.
+    /// The payment was refunded or reversed.
     Reversed,
     /// A kind this service doesn't act on.
     Unsupported,
-    /// The order isn't there yet.
+    /// The order doesn't exist yet.
     WaitingForOrder,
-    /// The order has been paid by another payment.
+    /// Another payment paid the order before.
     SecondPayment,
-    /// The order was cancelled before.
+    /// The order had been cancelled.
     PaidAfterCancel,
-    /// Another currency than the order's.
+    /// The currency isn't the order's.
     CurrencyMismatch,
-    /// Another amount than the order's.
+    /// The amount isn't the order's.
     AmountMismatch,
     /// It paid the order.
     Applied,
@@ -202,8 +202,8 @@ impl Verdict {
         }
     }
 
-    /// Whether the payment is recorded with this verdict. The others leave a counter or an
-    /// exception, never a payment.
+    /// Whether a payment with this verdict is recorded. Otherwise it is only counted or opens an
+    /// exception.
     pub const fn is_recorded(self) -> bool {
         match self {
             Self::NotLive | Self::Duplicate | Self::ConflictingContent => false,
@@ -219,8 +219,8 @@ impl Verdict {
         }
     }
 
-    /// Whether a payment of this kind with this verdict needs a person at once. A waiting one
-    /// does later, when it has waited too long.
+    /// Whether a payment of this kind with this verdict opens an exception at once. A waiting
+    /// payment opens one later, when it has waited too long.
     pub const fn opens_exception(self, kind: &PaymentKind) -> bool {
         match self {
             Self::NotLive | Self::ConflictingContent => kind.moves_money(),
@@ -238,11 +238,11 @@ impl Verdict {
     }
 
     /// Whether an exception can have this verdict: at once, or after waiting too long.
-    pub const fn can_be_exception(self) -> bool {
-        matches!(self, Self::WaitingForOrder) || self.opens_exception(&PaymentKind::Succeeded)
+    pub fn can_be_exception(self) -> bool {
+        self == Self::WaitingForOrder || self.opens_exception(&PaymentKind::Succeeded)
     }
 
-    /// Whether a success met an existing order and was turned away: a refusal in its history.
+    /// Whether an existing order refused the success; its history then has a refusal.
     pub const fn is_refusal(self) -> bool {
         match self {
             Self::SecondPayment
@@ -267,7 +267,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A string that names no verdict.
+/// A string that isn't a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown verdict {0:?}")]
 pub struct UnknownVerdict(String);
@@ -283,10 +283,10 @@ impl FromStr for Verdict {
     }
 }
 
-/// Judges a payment: the contract's table, the first line that fits.
+/// Judges a payment by the contract's table: the first row that matches decides.
 ///
-/// `live` is the service's setting, `known` the payment recorded under the same key, `order` the
-/// order as it is now, under a lock.
+/// `live` is the service's setting, `known` the content recorded under the same key, `order` the
+/// locked order.
 pub fn judge(
     live: bool,
     known: Option<&Content>,

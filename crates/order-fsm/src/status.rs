@@ -3,23 +3,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where an order stands: a past fact.
+/// The status of an order: a past fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OrderStatus {
-    /// Created, no payment has been applied.
+    /// Created; no payment has been applied.
     NotPaid,
     /// Exactly one payment has been applied.
     Paid,
     /// On its way to the customer.
     Shipped,
-    /// Delivered; nothing follows.
+    /// Delivered; terminal.
     Done,
-    /// Given up before any payment; nothing follows.
+    /// Abandoned before any payment; terminal.
     Cancelled,
 }
 
 impl OrderStatus {
-    /// Every status, in the order of an order's life.
+    /// Every status, in the sequence of an order's life.
     pub const ALL: [Self; 5] = [
         Self::NotPaid,
         Self::Paid,
@@ -39,7 +39,7 @@ impl OrderStatus {
         }
     }
 
-    /// Whether nothing can follow.
+    /// Whether no event can change this status.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Done | Self::Cancelled => true,
@@ -54,7 +54,7 @@ impl fmt::Display for OrderStatus {
     }
 }
 
-/// A string that names no status.
+/// A string that isn't a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown order status {0:?}")]
 pub struct UnknownStatus(String);

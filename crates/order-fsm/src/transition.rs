@@ -1,22 +1,22 @@
-//! The one allow-list of transitions, and what follows from it.
+//! The allow-list of transitions and what follows from it.
 
 use std::fmt;
 use std::fmt::Write as _;
 
 use crate::{OrderEvent, OrderStatus};
 
-/// A legal step.
+/// A legal transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transition {
     /// The status the order must have: the guard of the update.
     pub from: OrderStatus,
-    /// The status it then has.
+    /// The status it has afterwards.
     pub to: OrderStatus,
 }
 
 impl Transition {
-    /// The only step that `event` can take. Its `from` is the expected status of the guarded
-    /// update: there is exactly one, so a single equality decides every race.
+    /// The only transition that `event` can cause. Its `from` is the expected status of the guarded
+    /// update: there is exactly one, so a single comparison decides every race.
     pub const fn of(event: OrderEvent) -> Self {
         let from = match event {
             OrderEvent::Pay | OrderEvent::Cancel => OrderStatus::NotPaid,
@@ -33,11 +33,11 @@ impl Transition {
 /// What an event means for an order in a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Legal: update the order, guarded by `from`.
+    /// Legal: update the order under the guard `from`.
     Advance(Transition),
-    /// The order is exactly where the event leads: done before, no error.
+    /// The order has the event's target status already; that isn't an error.
     AlreadyThere,
-    /// Not legal, and why.
+    /// Not legal, with the reason.
     Refused(Refusal),
 }
 
@@ -48,18 +48,18 @@ pub enum Refusal {
     NotPaidYet,
     /// The order has not been shipped yet.
     NotShippedYet,
-    /// The order has been paid; money was taken.
+    /// The order has been paid already.
     AlreadyPaid,
-    /// The order has been shipped.
+    /// The order has been shipped already.
     AlreadyShipped,
-    /// The order is done; nothing follows.
+    /// The order is done, which is terminal.
     AlreadyDone,
-    /// The order is cancelled; nothing follows.
+    /// The order is cancelled, which is terminal.
     AlreadyCancelled,
 }
 
 impl Refusal {
-    /// A short sentence for people.
+    /// A short phrase for people.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotPaidYet => "not paid yet",
@@ -78,9 +78,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Says what `event` means for an order in `status`: the whole allow-list.
+/// Decides what `event` means for an order in `status`: this match is the whole allow-list.
 ///
-/// Nested rather than on a tuple, so that a new status or event breaks the build on its level.
+/// It is nested instead of matching a tuple, so that a new status or event breaks the build on its level.
 pub const fn decide(status: OrderStatus, event: OrderEvent) -> Decision {
     use Decision::{AlreadyThere, Refused};
 

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-use order_fsm::{Decision, OrderEvent, OrderStatus, Verdict, decide};
+use order_fsm::{Decision, OrderEvent, OrderStatus, decide};
 use time::Duration;
 
-use crate::conn::{Sql, Tx, fetch_all};
 use crate::error::{Error, doing};
-use crate::sql::audit as sql;
+use crate::every_row;
+use crate::run::fetch_all;
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
+use crate::text::Lossy;
+use crate::tx::Tx;
 
 /// What must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,13 +21,13 @@ pub enum Invariant {
     A1,
     /// `PAID`, `SHIPPED`, `DONE` ⇔ exactly one applied success, equal to `paid_by`.
     A2,
-    /// No applied payment without such an order.
+    /// Every applied payment has such an order.
     A3,
     /// Every payment whose verdict demands an exception has it.
     A4,
     /// No payment waits longer than a minute for an order that exists, unless a person closed it.
     A5,
-    /// No status or verdict that isn't one.
+    /// No status or verdict that isn't one, and no other value that can't be read.
     A6,
 }
 
@@ -55,55 +57,52 @@ impl fmt::Display for Finding {
 impl Store {
     /// Checks every invariant over everything.
     pub async fn audit(&self) -> Result<Vec<Finding>, Error> {
-        self.snapshot(|tx| Box::pin(audit(tx))).await
+        self.snapshot("auditing", (), audit).await
     }
 }
 
-async fn audit(tx: &mut Tx) -> Result<Vec<Finding>, Error> {
+pub(crate) async fn audit(tx: &mut Tx, (): &()) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     let fixed = [
-        (Invariant::A1, sql::A1_COUNT),
-        (Invariant::A1, sql::A1_ORPHAN),
-        (Invariant::A1, sql::A1_CHAIN),
-        (Invariant::A1, sql::A1_LAST),
-        (Invariant::A2, sql::A2),
-        (Invariant::A2, sql::A2_STEP),
-        (Invariant::A3, sql::A3),
-        (Invariant::A4, sql::A4),
+        (Invariant::A1, sql::audit::A1_COUNT),
+        (Invariant::A1, sql::audit::A1_ORPHAN),
+        (Invariant::A1, sql::audit::A1_CHAIN),
+        (Invariant::A1, sql::audit::A1_LAST),
+        (Invariant::A2, sql::audit::A2),
+        (Invariant::A2, sql::audit::A2_STEP),
+        (Invariant::A3, sql::audit::A3),
+        (Invariant::A4, sql::audit::A4),
     ];
     for (invariant, statement) in fixed {
-        let rows = fetch_all!(tx.conn(), (String, String), statement);
+        let rows = fetch_all!(tx.conn(), Row, statement);
         collect(&mut findings, invariant, rows)?;
     }
     illegal_steps(tx, &mut findings).await?;
 
-    let received_before = Ts(tx.now().0 - Duration::MINUTE);
-    let rows = fetch_all!(tx.conn(), (String, String), sql::A5, received_before);
+    let received_before = tx.now().minus(Duration::MINUTE);
+    let rows = fetch_all!(tx.conn(), Row, sql::audit::A5, received_before);
     collect(&mut findings, Invariant::A5, rows)?;
 
-    let known = |text: &str| text.parse::<OrderStatus>().is_ok();
-    unknown_names(tx, &mut findings, sql::STATUSES, sql::IN_STATUS, known).await?;
-    let known = |text: &str| text.parse::<Verdict>().is_ok_and(Verdict::is_recorded);
-    unknown_names(tx, &mut findings, sql::VERDICTS, sql::WITH_VERDICT, known).await?;
-
-    let known = |text: &str| text.parse().is_ok_and(Verdict::can_be_exception);
-    let (groups, members) = (sql::EXCEPTION_VERDICTS, sql::EXCEPTION_WITH_VERDICT);
-    unknown_names(tx, &mut findings, groups, members, known).await?;
+    let unreadable = every_row::unreadable(tx).await?;
+    findings.extend(unreadable.iter().filter_map(finding));
 
     findings.sort_by(|a, b| (a.invariant, &a.id).cmp(&(b.invariant, &b.id)));
     Ok(findings)
 }
 
+/// An id and a detail, as the database puts them together: of damaged rows, too.
+type Row = (Option<Lossy>, Option<Lossy>);
+
 /// The database groups the steps that were taken, the state machine says which are legal.
 async fn illegal_steps(tx: &mut Tx, findings: &mut Vec<Finding>) -> Result<(), Error> {
-    let steps = fetch_all!(tx.conn(), (i64, String, String, String), sql::STEPS)
+    let steps = fetch_all!(tx.conn(), (i64, Lossy, Lossy, Lossy), sql::audit::STEPS)
         .map_err(doing("auditing"))?;
-    for (first, from, event, to) in steps {
+    for (first, Lossy(from), Lossy(event), Lossy(to)) in steps {
         if !is_legal(first == 1, &from, &event, &to) {
             let rows = fetch_all!(
                 tx.conn(),
-                (String, String),
-                sql::STEP_TAKEN,
+                Row,
+                sql::audit::STEP_TAKEN,
                 first,
                 from.as_str(),
                 event.as_str(),
@@ -126,33 +125,47 @@ fn is_legal(first: bool, from: &str, event: &str, to: &str) -> bool {
     })
 }
 
-async fn unknown_names(
-    tx: &mut Tx,
-    findings: &mut Vec<Finding>,
-    groups: Sql,
-    members: Sql,
-    known: impl Fn(&str) -> bool,
-) -> Result<(), Error> {
-    let names = fetch_all!(tx.conn(), (String, i64), groups).map_err(doing("auditing"))?;
-    for (name, _) in names {
-        if !known(&name) {
-            let rows = fetch_all!(tx.conn(), (String, String), members, name.as_str());
-            collect(findings, Invariant::A6, rows)?;
-        }
-    }
-    Ok(())
-}
-
 fn collect(
     findings: &mut Vec<Finding>,
     invariant: Invariant,
-    rows: Result<Vec<(String, String)>, sqlx::Error>,
+    rows: Result<Vec<Row>, sqlx::Error>,
 ) -> Result<(), Error> {
     let rows = rows.map_err(doing("auditing"))?;
+    let text = |text: Option<Lossy>| text.map_or_else(|| "?".to_owned(), |text| text.0);
     findings.extend(rows.into_iter().map(|(id, detail)| Finding {
         invariant,
-        id,
-        detail,
+        id: text(id),
+        detail: text(detail),
     }));
     Ok(())
+}
+
+fn finding(error: &Error) -> Option<Finding> {
+    let Error::Inconsistent {
+        table,
+        column,
+        id,
+        source,
+    } = error
+    else {
+        return None;
+    };
+    Some(Finding {
+        invariant: Invariant::A6,
+        id: id.clone(),
+        detail: format!("{table}.{column} can't be read: {}", causes(&**source)),
+    })
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = next.source();
+    }
+    text
 }

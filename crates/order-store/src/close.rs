@@ -1,64 +1,33 @@
 //! A person closes an exception; accepting a mismatch pays the order with it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use order_fsm::{Decision, OrderEvent, OrderId, PaymentKey, Transition, Verdict, decide};
 
-use crate::conn::{Tx, execute, fetch_all};
 use crate::error::{Error, doing};
-use crate::orders::{self, Order, Row};
-use crate::sql::ops as sql;
+use crate::orders::{self, Order};
+use crate::payments;
+use crate::rows::{Checked, Row, from_row};
+use crate::run::{execute, fetch_all};
+use crate::source::Source;
+use crate::sql;
 use crate::store::Store;
 use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
-use crate::{Source, payments};
+use crate::tx::Tx;
+use crate::words::words;
 
-/// How a person closes an exception.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resolution {
-    /// The money went back.
-    Refunded,
-    /// It is as it should be; a mismatch pays its order.
-    Accepted,
-    /// Nothing will be done about it.
-    WrittenOff,
-}
-
-impl Resolution {
-    /// Every resolution a person may choose.
-    pub const ALL: [Self; 3] = [Self::Refunded, Self::Accepted, Self::WrittenOff];
-
-    /// The string on every wire and in every table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refunded => "refunded",
-            Self::Accepted => "accepted",
-            Self::WrittenOff => "written_off",
-        }
+words! {
+    /// How a person closes an exception.
+    pub enum Resolution, "refunded, accepted or written_off" {
+        /// The money went back.
+        Refunded = "refunded",
+        /// It is as it should be; a mismatch pays its order.
+        Accepted = "accepted",
+        /// Nothing will be done about it.
+        WrittenOff = "written_off",
     }
 }
 
-impl fmt::Display for Resolution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A string that names no resolution.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be refunded, accepted or written_off")]
-pub struct UnknownResolution;
-
-impl FromStr for Resolution {
-    type Err = UnknownResolution;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.as_str() == text)
-            .ok_or(UnknownResolution)
-    }
-}
+/// How the service itself closes an exception: its payment found its order.
+pub(crate) const SETTLED: &str = "settled";
 
 /// The closing of an exception.
 #[derive(Debug, Clone)]
@@ -67,15 +36,15 @@ pub struct Closing {
     pub id: String,
     /// How.
     pub resolution: Resolution,
-    /// Why.
+    /// The person's reason.
     pub note: String,
-    /// Who.
+    /// The actor who closes it.
     pub actor: String,
     /// The reason a refusal gets in the history: the name of the answer the caller gets.
     pub refused_as: &'static str,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
     /// It is closed now.
@@ -88,18 +57,14 @@ pub enum Closed {
     NotAcceptable(Verdict),
     /// The order can't be paid any more; the exception stays open.
     OrderMoved(Box<Order>),
-    /// There is no such exception.
+    /// The exception doesn't exist.
     Missing,
 }
 
 impl Store {
     /// Closes an exception.
     pub async fn close_exception(&self, closing: Closing) -> Result<Closed, Error> {
-        self.write("closing", move |tx| {
-            let closing = closing.clone();
-            Box::pin(async move { close(tx, &closing).await })
-        })
-        .await
+        self.write("closing", closing, close).await
     }
 }
 
@@ -166,11 +131,12 @@ async fn accept(
             source: Source::Api,
             actor: &closing.actor,
         };
-        transitions::refuse(tx, &refusal).await?;
+        transitions::refuse(tx, &[refusal]).await?;
         return Ok(false);
     };
     let advanced = advance(tx, order, step, &found.key).await?;
-    let rewritten = payments::judge(tx, &[(&found.key, Verdict::Applied)], found.verdict).await?;
+    let rewritten =
+        payments::set_verdicts(tx, &[(&found.key, Verdict::Applied)], found.verdict).await?;
     if rewritten != 1 {
         return Err(Error::Raced("accepting a payment"));
     }
@@ -178,7 +144,7 @@ async fn accept(
         actor: &closing.actor,
         reason: Some(&closing.note),
         payment: Some((&found.key).into()),
-        ..NewTransition::step(OrderEvent::Pay, &advanced)
+        ..NewTransition::step(OrderEvent::Pay, &advanced, order.price())
     };
     transitions::insert(tx, &[transition]).await?;
     Ok(true)
@@ -193,8 +159,8 @@ async fn advance(
     let now = tx.now();
     let rows = fetch_all!(
         tx.conn(),
-        Advanced,
-        sql::ORDER_ACCEPT,
+        Checked<Advanced>,
+        sql::orders::ACCEPT,
         order.order_id.as_str(),
         step.from.as_str(),
         step.to.as_str(),
@@ -203,8 +169,7 @@ async fn advance(
         key.transaction_id.as_str(),
     )
     .map_err(doing("paying an order with an accepted payment"))?;
-    rows.into_iter()
-        .next()
+    tx.only(rows)?
         .ok_or(Error::Raced("advancing a locked order"))
 }
 
@@ -216,7 +181,7 @@ struct Found {
 
 async fn read(tx: &mut Tx, id: &str) -> Result<Option<Found>, Error> {
     type KeyRow = (String, String, String, String, String);
-    let rows = fetch_all!(tx.conn(), KeyRow, sql::EXCEPTION_KEY, id)
+    let rows = fetch_all!(tx.conn(), KeyRow, sql::exceptions::KEY, id)
         .map_err(doing("reading an exception"))?;
     let Some((verdict, order_id, provider, transaction_id, kind)) = rows.into_iter().next() else {
         return Ok(None);
@@ -240,7 +205,7 @@ async fn lock_payment(tx: &mut Tx, key: &PaymentKey) -> Result<(), Error> {
     fetch_all!(
         tx.conn(),
         (String,),
-        sql::PAYMENT_LOCK,
+        sql::payments::LOCK,
         key.provider.as_str(),
         key.transaction_id.as_str(),
         key.kind.as_str(),
@@ -249,15 +214,16 @@ async fn lock_payment(tx: &mut Tx, key: &PaymentKey) -> Result<(), Error> {
     .map_err(doing("locking a payment"))
 }
 
-#[derive(sqlx::FromRow)]
-struct Lock {
-    state: String,
-    resolution: Option<String>,
-    note: Option<String>,
+from_row! {
+    struct Lock {
+        state: String,
+        resolution: Option<String>,
+        note: Option<String>,
+    }
 }
 
 async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Lock>, Error> {
-    let rows = fetch_all!(tx.conn(), Lock, sql::EXCEPTION_LOCK, id)
+    let rows = fetch_all!(tx.conn(), Lock, sql::exceptions::LOCK, id)
         .map_err(doing("locking an exception"))?;
     Ok(rows.into_iter().next())
 }
@@ -266,7 +232,7 @@ async fn write(tx: &mut Tx, closing: &Closing) -> Result<(), Error> {
     let now = tx.now();
     let closed = execute!(
         tx.conn(),
-        sql::EXCEPTION_CLOSE,
+        sql::exceptions::CLOSE,
         closing.id.as_str(),
         closing.resolution.as_str(),
         closing.note.as_str(),

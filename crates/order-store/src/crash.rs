@@ -6,7 +6,7 @@
 #[cfg(all(feature = "crash-points", not(debug_assertions)))]
 compile_error!("crash-points is for tests; a release must not have them");
 
-/// Dies here if it is asked to.
+/// Aborts the process here if `CRASH_POINT` names this point.
 #[cfg(feature = "crash-points")]
 pub fn point(name: &str) {
     use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub fn point(name: &str) {
     }
 }
 
-/// Dies here if it is asked to.
+/// Aborts the process here if `CRASH_POINT` names this point.
 #[cfg(not(feature = "crash-points"))]
 #[inline]
 pub fn point(_name: &str) {}

@@ -1,21 +1,19 @@
-//! Messages that nobody understood, kept byte for byte, until a person replays or discards them.
+//! Messages that weren't understood, kept byte for byte until a person replays or discards them.
 
-use std::fmt;
-use std::str::FromStr;
-
-use order_fsm::Verdict;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
-use crate::conn::{Conn, Sql, Tx, execute, fetch_all};
+use crate::conn::Conn;
+use crate::digest::digest;
 use crate::error::{Error, doing};
-use crate::exceptions::{digest, hex};
-use crate::orders::Row;
-use crate::record::{Batch, PaymentFact, record};
-use crate::sql::ops;
-use crate::store::{Store, StoreOptions};
-use crate::ts::Ts;
-use crate::{payments, sql};
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, Row, Stored, from_row};
+use crate::run::{Bytes, execute, execute_rows, fetch_all};
+use crate::sql;
+use crate::store::Store;
+use crate::ts::{Bound, Ts};
+use crate::tx::Tx;
+use crate::words::words;
 
 /// A message to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +38,7 @@ impl NewDeadLetter {
     /// The digest of what makes it unique: the same message again is the same letter.
     pub fn id(&self) -> String {
         let sequence = self.sequence.to_string();
-        let body = hex(&Sha256::digest(&self.body));
+        let body = hex::encode(Sha256::digest(&self.body));
         digest(&[&self.stream, &sequence, &body])
     }
 }
@@ -72,50 +70,15 @@ pub struct DeadLetter {
     pub note: Option<String>,
 }
 
-/// What became of a dead letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LetterState {
-    /// Nothing yet.
-    Open,
-    /// It was told again and understood.
-    Replayed,
-    /// A person gave it up.
-    Discarded,
-}
-
-impl LetterState {
-    /// Every state.
-    pub const ALL: [Self; 3] = [Self::Open, Self::Replayed, Self::Discarded];
-
-    /// The string on every wire and in every table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Replayed => "replayed",
-            Self::Discarded => "discarded",
-        }
-    }
-}
-
-impl fmt::Display for LetterState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A string that names no state of a dead letter.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be open, replayed or discarded")]
-pub struct UnknownLetterState;
-
-impl FromStr for LetterState {
-    type Err = UnknownLetterState;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.as_str() == text)
-            .ok_or(UnknownLetterState)
+words! {
+    /// What became of a dead letter.
+    pub enum LetterState, "open, replayed or discarded" {
+        /// Nothing yet.
+        Open = "open",
+        /// It was replayed and understood.
+        Replayed = "replayed",
+        /// A person gave it up.
+        Discarded = "discarded",
     }
 }
 
@@ -128,9 +91,13 @@ pub struct LetterCursor {
     pub id: String,
 }
 
-impl DeadLetter {
-    /// The place of this letter.
-    pub fn cursor(&self) -> LetterCursor {
+/// A page of dead letters.
+pub type LetterPage = Page<DeadLetter, LetterCursor>;
+
+impl Listed for DeadLetter {
+    type Cursor = LetterCursor;
+
+    fn cursor(&self) -> LetterCursor {
         LetterCursor {
             received_at: self.received_at,
             id: self.id.clone(),
@@ -138,145 +105,55 @@ impl DeadLetter {
     }
 }
 
-/// What came of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replayed {
-    /// It was told like a message and got this verdict.
-    Judged(Verdict),
-    /// It was replayed or discarded before.
-    NotOpen(LetterState),
-    /// There is no such letter.
-    Missing,
-}
-
-/// What came of a discard.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Discarded {
-    /// It is discarded now.
-    Discarded(DeadLetter),
-    /// It was discarded before, with the same note.
-    AlreadyThere(DeadLetter),
-    /// It was replayed before, or discarded with another note.
-    NotOpen(DeadLetter),
-    /// There is no such letter.
-    Missing,
-}
-
 impl Store {
     /// A dead letter.
     pub async fn get_dead_letter(&self, id: String) -> Result<Option<DeadLetter>, Error> {
-        self.read(move |conn| Box::pin(async move { read(conn, ops::DEAD_LETTER_GET, &id).await }))
-            .await
+        let rows = self.read("reading a dead letter", (id,), get);
+        self.only(rows.await?)
     }
 
     /// A page of dead letters, oldest first.
     pub async fn list_dead_letters(
         &self,
         state: Option<LetterState>,
-        after: Option<LetterCursor>,
+        from: Place<LetterCursor>,
         limit: u32,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let start = || LetterCursor {
-                    received_at: payments::START,
-                    id: String::new(),
-                };
-                let after = after.unwrap_or_else(start);
-                let rows = fetch_all!(
-                    conn,
-                    LetterRow,
-                    ops::DEAD_LETTERS_LIST,
-                    state.map(LetterState::as_str),
-                    Ts(after.received_at),
-                    after.id.as_str(),
-                    i64::from(limit),
-                )
-                .map_err(doing("listing dead letters"))?;
-                rows.into_iter().map(DeadLetter::try_from).collect()
-            })
-        })
-        .await
-    }
-
-    /// Tells what a dead letter says, in one transaction with the letter's state. With `dry_run`
-    /// all of it is rolled back and only the verdict is left.
-    pub async fn replay_dead_letter(
-        &self,
-        id: String,
-        fact: PaymentFact,
-        dry_run: bool,
-    ) -> Result<Replayed, Error> {
-        let options = self.options.clone();
-        let order_id = fact.content.order_id.clone();
-        let batch = Batch {
-            facts: vec![fact],
-            dead_letters: Vec::new(),
-        };
-        let replayed = self
-            .write_unless(dry_run, "replaying", move |tx| {
-                replay(tx, id.clone(), batch.clone(), options.clone())
-            })
-            .await?;
-        if !dry_run && replayed == Replayed::Judged(Verdict::WaitingForOrder) {
-            self.settle_after_commit(vec![order_id]).await;
-        }
-        Ok(replayed)
-    }
-
-    /// Gives a dead letter up.
-    pub async fn discard_dead_letter(&self, id: String, note: String) -> Result<Discarded, Error> {
-        self.write("discarding", move |tx| {
-            let (id, note) = (id.clone(), note.clone());
-            Box::pin(async move {
-                let Some(mut letter) = read(tx.conn(), ops::DEAD_LETTER_LOCK, &id).await? else {
-                    return Ok(Discarded::Missing);
-                };
-                match letter.state {
-                    LetterState::Open => {}
-                    LetterState::Discarded if letter.note.as_ref() == Some(&note) => {
-                        return Ok(Discarded::AlreadyThere(letter));
-                    }
-                    LetterState::Discarded | LetterState::Replayed => {
-                        return Ok(Discarded::NotOpen(letter));
-                    }
-                }
-                end(tx, &id, LetterState::Discarded, Some(&note)).await?;
-                letter.state = LetterState::Discarded;
-                letter.note = Some(note);
-                Ok(Discarded::Discarded(letter))
-            })
-        })
-        .await
+    ) -> Result<LetterPage, Error> {
+        let read = self.read("listing dead letters", (state, from, limit), list);
+        Ok(self.noting(read.await?))
     }
 }
 
-fn replay(
+async fn get(conn: &mut Conn, (id,): &(String,)) -> sqlx::Result<Vec<Checked<DeadLetter>>> {
+    fetch_all!(conn, Checked<DeadLetter>, sql::dead_letters::GET, id)
+}
+
+async fn list(
+    conn: &mut Conn,
+    (state, from, limit): &(Option<LetterState>, Place<LetterCursor>, u32),
+) -> sqlx::Result<(LetterPage, Vec<Error>)> {
+    let after = from.after.as_ref();
+    let rows = fetch_all!(
+        conn,
+        Checked<DeadLetter>,
+        sql::dead_letters::LIST,
+        state.map(LetterState::as_str),
+        after.map_or(Bound::START, |after| after.received_at.into()),
+        after.map_or("", |after| after.id.as_str()),
+        page::fetch(*limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, *limit))
+}
+
+/// Ends an open letter whose row is locked.
+pub(crate) async fn end(
     tx: &mut Tx,
-    id: String,
-    batch: Batch,
-    options: std::sync::Arc<StoreOptions>,
-) -> crate::store::Step<'_, Replayed> {
-    Box::pin(async move {
-        match read(tx.conn(), ops::DEAD_LETTER_LOCK, &id).await? {
-            None => return Ok(Replayed::Missing),
-            Some(letter) if letter.state != LetterState::Open => {
-                return Ok(Replayed::NotOpen(letter.state));
-            }
-            Some(_) => {}
-        }
-        let verdicts = record(tx, &batch, &options).await?;
-        end(tx, &id, LetterState::Replayed, None).await?;
-        verdicts
-            .first()
-            .copied()
-            .map(Replayed::Judged)
-            .ok_or(Error::Raced("judging a replay"))
-    })
-}
-
-async fn end(tx: &mut Tx, id: &str, state: LetterState, note: Option<&str>) -> Result<(), Error> {
-    let ended = execute!(tx.conn(), ops::DEAD_LETTER_END, id, state.as_str(), note);
+    id: &str,
+    state: LetterState,
+    note: Option<&str>,
+) -> Result<(), Error> {
+    let ended = execute!(tx.conn(), sql::dead_letters::END, id, state.as_str(), note);
     if ended.map_err(doing("ending a dead letter"))? == 1 {
         Ok(())
     } else {
@@ -284,34 +161,50 @@ async fn end(tx: &mut Tx, id: &str, state: LetterState, note: Option<&str>) -> R
     }
 }
 
-/// Keeps messages, by key, since two batches may hold the same ones; what is known stays as it is.
+/// The most bytes of one statement; what a batch holds beyond them goes with the next one.
+const STATEMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Keeps messages; what is known stays as it is.
 pub(crate) async fn insert_all(tx: &mut Tx, letters: &[NewDeadLetter]) -> Result<(), Error> {
-    let mut sorted: Vec<(String, &NewDeadLetter)> =
+    let mut rows: Vec<(String, &NewDeadLetter)> =
         letters.iter().map(|letter| (letter.id(), letter)).collect();
-    sorted.sort_by(|a, b| a.0.cmp(&b.0));
-    for (id, letter) in sorted {
-        insert(tx, &id, letter).await?;
+    // By key: two batches may hold the same ones.
+    rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let mut rest = rows.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fitting = rest.iter().take_while(|(_, letter)| {
+            let fits = bytes < STATEMENT_BYTES_MAX;
+            bytes += letter.body.len() + letter.headers.len();
+            fits
+        });
+        let (now, later) = rest.split_at(fitting.count());
+        insert(tx, now).await?;
+        rest = later;
     }
     Ok(())
 }
 
-async fn insert(tx: &mut Tx, id: &str, letter: &NewDeadLetter) -> Result<(), Error> {
+async fn insert(tx: &mut Tx, rows: &[(String, &NewDeadLetter)]) -> Result<(), Error> {
     let now = tx.now();
-    execute!(
+    execute_rows!(
         tx.conn(),
-        sql::DEAD_LETTER_INSERT,
-        id,
-        storable(&letter.stream),
-        storable(&letter.subject),
-        i64::try_from(letter.sequence).unwrap_or(i64::MAX),
-        storable(&letter.headers),
-        letter.body.as_slice(),
-        letter.reason,
-        storable(&letter.detail),
+        sql::dead_letters::INSERT,
+        rows,
+        |row| [
+            row.0.as_str(),
+            storable(&row.1.stream),
+            storable(&row.1.subject),
+            i64::try_from(row.1.sequence).unwrap_or(i64::MAX),
+            storable(&row.1.headers),
+            Bytes(&row.1.body),
+            row.1.reason,
+            storable(&row.1.detail),
+        ],
         now,
     )
     .map(drop)
-    .map_err(doing("keeping a dead letter"))
+    .map_err(doing("keeping dead letters"))
 }
 
 /// PostgreSQL's text holds no U+0000: a letter must not be refused for what it is kept for.
@@ -319,28 +212,33 @@ fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-async fn read(conn: &mut Conn, statement: Sql, id: &str) -> Result<Option<DeadLetter>, Error> {
-    let rows =
-        fetch_all!(conn, LetterRow, statement, id).map_err(doing("reading a dead letter"))?;
-    rows.into_iter()
-        .next()
-        .map(DeadLetter::try_from)
-        .transpose()
+/// Reads a letter under its lock.
+pub(crate) async fn lock(tx: &mut Tx, id: &str) -> Result<Option<DeadLetter>, Error> {
+    let rows = fetch_all!(tx.conn(), Checked<DeadLetter>, sql::dead_letters::LOCK, id)
+        .map_err(doing("reading a dead letter"))?;
+    tx.only(rows)
 }
 
-#[derive(sqlx::FromRow)]
-struct LetterRow {
-    id: String,
-    stream: String,
-    subject: String,
-    sequence: i64,
-    headers: String,
-    body: Vec<u8>,
-    reason: String,
-    detail: String,
-    received_at: Ts,
-    state: String,
-    note: Option<String>,
+from_row! {
+    pub(crate) struct LetterRow {
+        id: String,
+        stream: String,
+        subject: String,
+        sequence: i64,
+        headers: String,
+        body: Vec<u8>,
+        reason: String,
+        detail: String,
+        received_at: Ts,
+        state: String,
+        note: Option<String>,
+    }
+}
+
+impl Stored for DeadLetter {
+    type Row = LetterRow;
+    const TABLE: &'static str = "dead_letters";
+    const KEY: &'static [&'static str] = &["id"];
 }
 
 impl TryFrom<LetterRow> for DeadLetter {

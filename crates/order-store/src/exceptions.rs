@@ -1,17 +1,18 @@
 //! What needs a person: written with the payment that caused it, once.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use order_fsm::{Amount, Content, Currency, EventId, OrderId, PaymentKey, Verdict};
-use sha2::{Digest as _, Sha256};
 
-use crate::conn::{Conn, Tx, execute};
+use crate::claim::Claim;
+use crate::digest::digest;
 use crate::error::{Error, doing};
-use crate::orders::{Order, json_array};
-use crate::pay::Claim;
+use crate::orders::Order;
+use crate::run::{List, execute, fetch_all, fetch_rows};
+use crate::source::SELF_ACTOR;
 use crate::ts::Ts;
-use crate::{SELF_ACTOR, sql};
+use crate::tx::Tx;
+use crate::{outbox, sql};
 
 /// What the payment should have said.
 pub(crate) struct Expected<'a> {
@@ -67,57 +68,66 @@ pub fn exception_id(verdict: Verdict, key: &PaymentKey, content: &Content) -> St
     ])
 }
 
-/// Hex SHA-256 of parts, none of which contains the separator.
-pub(crate) fn digest(parts: &[&str]) -> String {
-    let mut sha = Sha256::new();
-    for part in parts {
-        sha.update(part.as_bytes());
-        sha.update(b"\n");
+/// An exception to be opened.
+pub(crate) struct NewException<'a> {
+    id: String,
+    verdict: Verdict,
+    claim: Claim<'a>,
+    expected: Expected<'a>,
+}
+
+impl<'a> NewException<'a> {
+    pub(crate) fn new(verdict: Verdict, claim: Claim<'a>, expected: Expected<'a>) -> Self {
+        Self {
+            id: exception_id(verdict, claim.key, claim.content),
+            verdict,
+            claim,
+            expected,
+        }
     }
-    hex(&sha.finalize())
 }
 
-/// Lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
-/// Opens an exception; one that is known, open or closed, stays as it is.
+/// Opens exceptions; one that is known, open or closed, stays as it is. Returns the ids of the new ones.
 pub(crate) async fn open(
     tx: &mut Tx,
-    verdict: Verdict,
-    claim: &Claim<'_>,
-    expected: &Expected<'_>,
-) -> Result<(), Error> {
+    mut exceptions: Vec<NewException<'_>>,
+) -> Result<Vec<String>, Error> {
+    if exceptions.is_empty() {
+        return Ok(Vec::new());
+    }
+    // By key: two batches may open the same ones.
+    exceptions.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let now = tx.now();
-    let id = exception_id(verdict, claim.key, claim.content);
-    execute!(
+    let rows = fetch_rows!(
         tx.conn(),
-        sql::EXCEPTION_INSERT,
-        id.as_str(),
-        verdict.as_str(),
-        claim.content.order_id.as_str(),
-        claim.key.provider.as_str(),
-        claim.key.transaction_id.as_str(),
-        claim.key.kind.as_str(),
-        claim.event_id.map(EventId::as_str),
-        claim.content.amount.minor_units(),
-        claim.content.currency.as_str(),
-        expected.order_id.map(OrderId::as_str),
-        expected.amount.map(Amount::minor_units),
-        expected.currency.as_ref().map(Currency::as_str),
-        claim.occurred_at,
-        expected.pay_by,
+        (String,),
+        sql::exceptions::INSERT,
+        exceptions,
+        |e| [
+            e.id.as_str(),
+            e.verdict.as_str(),
+            e.claim.content.order_id.as_str(),
+            e.claim.key.provider.as_str(),
+            e.claim.key.transaction_id.as_str(),
+            e.claim.key.kind.as_str(),
+            e.claim.event_id.map(EventId::as_str),
+            e.claim.content.amount.minor_units(),
+            e.claim.content.currency.as_str(),
+            e.expected.order_id.map(OrderId::as_str),
+            e.expected.amount.map(Amount::minor_units),
+            e.expected.currency.as_ref().map(Currency::as_str),
+            e.claim.occurred_at,
+            e.expected.pay_by,
+        ],
         now,
-    )
-    .map(drop)
-    .map_err(doing("opening an exception"))
+        Ts::IN_THE_OUTBOX,
+    );
+    let rows = rows.map_err(doing("opening exceptions"))?;
+    let opened: Vec<String> = rows.into_iter().map(|(id,)| id).collect();
+    for id in &opened {
+        tx.unpublished.push(now, outbox::exception_line(id));
+    }
+    Ok(opened)
 }
 
 /// Of these, those a person closed.
@@ -125,26 +135,14 @@ pub(crate) async fn closed_by_a_person(
     tx: &mut Tx,
     ids: &[String],
 ) -> Result<HashSet<String>, Error> {
-    let rows = match tx.conn() {
-        Conn::Postgres(c) => {
-            sqlx::query_as::<_, (String,)>(sql::EXCEPTIONS_CLOSED.postgres)
-                .bind(ids)
-                .fetch_all(&mut **c)
-                .await
-        }
-        Conn::Sqlite(c) => {
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            sqlx::query_as::<_, (String,)>(sql::EXCEPTIONS_CLOSED.sqlite)
-                .bind(json_array(&ids))
-                .fetch_all(&mut **c)
-                .await
-        }
-    };
-    Ok(rows
-        .map_err(doing("reading exceptions"))?
-        .into_iter()
-        .map(|(id,)| id)
-        .collect())
+    let rows = fetch_all!(
+        tx.conn(),
+        (String,),
+        sql::exceptions::CLOSED_BY_A_PERSON,
+        List(ids)
+    );
+    let rows = rows.map_err(doing("reading exceptions"))?;
+    Ok(rows.into_iter().map(|(id,)| id).collect())
 }
 
 /// Closes open exceptions of waiting payments that found their order.
@@ -153,21 +151,13 @@ pub(crate) async fn settle(tx: &mut Tx, ids: &[&str]) -> Result<(), Error> {
         return Ok(());
     }
     let now = tx.now();
-    let settled = match tx.conn() {
-        Conn::Postgres(c) => sqlx::query(sql::EXCEPTIONS_SETTLE.postgres)
-            .bind(ids)
-            .bind(SELF_ACTOR)
-            .bind(now)
-            .execute(&mut **c)
-            .await
-            .map(drop),
-        Conn::Sqlite(c) => sqlx::query(sql::EXCEPTIONS_SETTLE.sqlite)
-            .bind(json_array(ids))
-            .bind(SELF_ACTOR)
-            .bind(now)
-            .execute(&mut **c)
-            .await
-            .map(drop),
-    };
-    settled.map_err(doing("settling exceptions"))
+    execute!(
+        tx.conn(),
+        sql::exceptions::SETTLE,
+        List(ids),
+        SELF_ACTOR,
+        now
+    )
+    .map(drop)
+    .map_err(doing("settling exceptions"))
 }

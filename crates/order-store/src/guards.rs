@@ -1,22 +1,23 @@
-//! What forbids a cancellation, whoever wants it.
+//! What forbids a cancellation, by a person or by reconciliation.
 
 use std::collections::HashSet;
 
-use crate::conn::{Tx, fetch_all};
 use crate::error::{Error, doing};
-use crate::orders::{Order, json_array};
-use crate::sql::reconcile as sql;
+use crate::orders::Order;
+use crate::run::{fetch_all, json};
+use crate::sql;
+use crate::tx::Tx;
 
 /// Why an order is not cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forbidden {
-    /// Its rows say that it was paid, though its status doesn't.
+    /// Its history says that it was paid, although its status doesn't.
     WasPaid,
-    /// Money of it waits for a person or for its order.
+    /// A payment for it waits for a person or for the order.
     MoneyHeld,
 }
 
-/// What stands against cancelling orders, read under their locks.
+/// The reasons not to cancel orders, read under their locks.
 pub(crate) struct Guards {
     money_held: HashSet<String>,
     was_paid: HashSet<String>,
@@ -26,14 +27,14 @@ impl Guards {
     /// A statement of its own, after the locks: it sees what was committed while they were waited
     /// for.
     pub(crate) async fn read(tx: &mut Tx, ids: &[&str]) -> Result<Self, Error> {
-        let ids = json_array(ids);
+        let ids = json(ids.iter().copied());
         let rows = fetch_all!(
             tx.conn(),
             (String, i64, i64),
-            sql::CANCEL_GUARDS,
+            sql::orders::CANCEL_GUARDS,
             ids.as_str()
         )
-        .map_err(doing("looking for money of orders"))?;
+        .map_err(doing("looking for payments that forbid a cancellation"))?;
         let chosen = |which: fn(&(String, i64, i64)) -> bool| {
             let rows = rows.iter().filter(|row| which(row));
             rows.map(|row| row.0.clone()).collect()

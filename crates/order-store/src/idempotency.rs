@@ -1,16 +1,19 @@
-//! Idempotency keys: who runs a request, and what it was answered.
+//! Idempotency keys: which holder carries out a request, and the answer that was kept.
 //!
 //! Two short transactions around a request that has its own: the claim, and the answer. If the
 //! process dies between the request's commit and its answer, the next holder carries it out
-//! again, which is why every command must bear that.
+//! again, so every command has to be repeatable.
 
 use std::time::Duration;
 
-use crate::conn::{Tx, execute, fetch_all};
 use crate::error::{Error, doing};
-use crate::sql::idempotency as sql;
+use crate::leases;
+use crate::rows::from_row;
+use crate::run::{execute, fetch_all};
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
+use crate::ts::{KnownTs, Ts};
+use crate::tx::Tx;
 
 /// How long a key is remembered.
 pub const KEYS_KEPT: Duration = Duration::from_hours(24);
@@ -18,13 +21,13 @@ pub const KEYS_KEPT: Duration = Duration::from_hours(24);
 /// A request under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyedRequest {
-    /// Whose key it is.
+    /// The actor, whose keys are apart from those of others.
     pub actor: String,
     /// The key.
     pub key: String,
     /// The digest of the request.
     pub digest: String,
-    /// Who carries it out: an id that nobody else has.
+    /// The holder that carries it out: a unique id.
     pub holder: String,
 }
 
@@ -39,32 +42,27 @@ pub struct KeptAnswer {
     pub body: Vec<u8>,
 }
 
-/// What came of asking for a key.
+/// The outcome of claiming a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyClaim {
     /// The request is to be carried out.
     Held,
     /// It was carried out before.
     Answered(KeptAnswer),
-    /// Somebody is carrying it out.
+    /// Another holder is carrying it out.
     InUse,
     /// The key belongs to another request.
     OtherRequest,
 }
 
 impl Store {
-    /// Asks for a key, and holds it for `hold` if it is free. Whoever held it longer is taken for
-    /// dead.
+    /// Claims a key for `hold` if it is free. A holder that keeps it for longer is considered dead.
     pub async fn claim_key(
         &self,
         request: KeyedRequest,
         hold: Duration,
     ) -> Result<KeyClaim, Error> {
-        self.write("claiming", move |tx| {
-            let request = request.clone();
-            Box::pin(async move { claim(tx, &request, hold).await })
-        })
-        .await
+        self.write("claiming", (request, hold), claim).await
     }
 
     /// Keeps the answer of a request that is still its holder's; returns whether it was.
@@ -73,52 +71,48 @@ impl Store {
         request: KeyedRequest,
         answer: KeptAnswer,
     ) -> Result<bool, Error> {
-        self.write("answering", move |tx| {
-            let (request, answer) = (request.clone(), answer.clone());
-            Box::pin(async move {
-                let kept = execute!(
-                    tx.conn(),
-                    sql::KEY_ANSWER,
-                    request.actor.as_str(),
-                    request.key.as_str(),
-                    request.holder.as_str(),
-                    i64::from(answer.status),
-                    serde_json::json!(answer.headers).to_string(),
-                    answer.body.as_slice(),
-                );
-                kept.map(|rows| rows == 1)
-                    .map_err(doing("keeping an answer"))
-            })
-        })
-        .await
+        self.write("answering", (request, answer), keep).await
     }
 
     /// Lets the same request be tried again at once.
     pub async fn release_key(&self, request: KeyedRequest) -> Result<(), Error> {
-        self.write("releasing", move |tx| {
-            let request = request.clone();
-            Box::pin(async move {
-                execute!(
-                    tx.conn(),
-                    sql::KEY_RELEASE,
-                    request.actor.as_str(),
-                    request.key.as_str(),
-                    request.holder.as_str(),
-                )
-                .map(drop)
-                .map_err(doing("releasing a key"))
-            })
-        })
-        .await
+        self.write("releasing", request, release).await
     }
 }
 
-async fn claim(tx: &mut Tx, request: &KeyedRequest, hold: Duration) -> Result<KeyClaim, Error> {
+async fn keep(tx: &mut Tx, (request, answer): &(KeyedRequest, KeptAnswer)) -> Result<bool, Error> {
+    let kept = execute!(
+        tx.conn(),
+        sql::idempotency_keys::ANSWER,
+        request.actor.as_str(),
+        request.key.as_str(),
+        request.holder.as_str(),
+        i64::from(answer.status),
+        serde_json::json!(answer.headers).to_string(),
+        answer.body.as_slice(),
+    );
+    kept.map(|rows| rows == 1)
+        .map_err(doing("keeping an answer"))
+}
+
+async fn release(tx: &mut Tx, request: &KeyedRequest) -> Result<(), Error> {
+    execute!(
+        tx.conn(),
+        sql::idempotency_keys::RELEASE,
+        request.actor.as_str(),
+        request.key.as_str(),
+        request.holder.as_str(),
+    )
+    .map(drop)
+    .map_err(doing("releasing a key"))
+}
+
+async fn claim(tx: &mut Tx, (request, hold): &(KeyedRequest, Duration)) -> Result<KeyClaim, Error> {
     let now = tx.now();
-    let until = Ts(now.0 + hold);
+    let until = now.plus(*hold);
     let inserted = execute!(
         tx.conn(),
-        sql::KEY_INSERT,
+        sql::idempotency_keys::INSERT,
         request.actor.as_str(),
         request.key.as_str(),
         request.digest.as_str(),
@@ -132,23 +126,30 @@ async fn claim(tx: &mut Tx, request: &KeyedRequest, hold: Duration) -> Result<Ke
     let found = fetch_all!(
         tx.conn(),
         KeyRow,
-        sql::KEY_LOCK,
+        sql::idempotency_keys::LOCK,
         request.actor.as_str(),
         request.key.as_str(),
     );
     let found = found.map_err(doing("reading a key"))?.pop();
     // It was there when ours was inserted; only the purge takes keys away.
     let row = found.ok_or(Error::Raced("reading a key"))?;
-    let is_old = row.created_at.0 + KEYS_KEPT <= now.0;
+    let is_old = row.created_at.plus(KEYS_KEPT) <= now;
     if !is_old {
         if row.request != request.digest {
             return Ok(KeyClaim::OtherRequest);
         }
-        let held_until = row.held_until;
+        let KnownTs(held_until) = row.held_until;
         if let Some(answer) = row.into_answer(request)? {
             return Ok(KeyClaim::Answered(answer));
         }
-        if held_until > now {
+        // A time that isn't known lies further away than any request holds a key.
+        let is_possible = held_until.is_some_and(|until| until <= leases::too_far(tx, *hold));
+        if !is_possible {
+            tracing::warn!(
+                key = request.key,
+                "idempotency key taken over: it was held for longer than is possible, as when the database's clock is set back"
+            );
+        } else if held_until > Some(now) {
             return Ok(KeyClaim::InUse);
         }
     }
@@ -160,7 +161,7 @@ async fn take(tx: &mut Tx, request: &KeyedRequest, until: Ts) -> Result<(), Erro
     let now = tx.now();
     let taken = execute!(
         tx.conn(),
-        sql::KEY_TAKE,
+        sql::idempotency_keys::TAKE,
         request.actor.as_str(),
         request.key.as_str(),
         request.digest.as_str(),
@@ -175,14 +176,15 @@ async fn take(tx: &mut Tx, request: &KeyedRequest, until: Ts) -> Result<(), Erro
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct KeyRow {
-    request: String,
-    held_until: Ts,
-    created_at: Ts,
-    status: Option<i64>,
-    headers: Option<String>,
-    body: Option<Vec<u8>>,
+from_row! {
+    struct KeyRow {
+        request: String,
+        held_until: KnownTs,
+        created_at: Ts,
+        status: Option<i64>,
+        headers: Option<String>,
+        body: Option<Vec<u8>>,
+    }
 }
 
 impl KeyRow {
@@ -191,7 +193,7 @@ impl KeyRow {
         else {
             return Ok(None);
         };
-        let at = crate::orders::Row {
+        let at = crate::rows::Row {
             table: "idempotency_keys",
             id: &request.key,
         };

@@ -1,126 +1,109 @@
-//! The only crate that says SQL.
+//! The only crate with SQL.
 //!
 //! The conditional update decides: `UPDATE … WHERE status = expected`, and the rows it returns
 //! say who won. Everything else here (claims, verdicts, history, exceptions) is written in the
 //! same transaction. PostgreSQL and SQLite are a closed set of two backends behind one [`Store`].
 //!
-//! It deliberately knows no wire format, no broker and no HTTP. Enter at
+//! It deliberately doesn't know wire formats, the broker or HTTP. Enter at
 //! [`Store::record_payments`] (the heart, see `record`) or [`Store::create_order`].
 
 mod audit;
+mod call;
+mod claim;
 mod close;
 mod conn;
 pub mod crash;
+mod create;
 mod dead_letters;
+mod digest;
 mod error;
+mod every_row;
 mod exceptions;
+mod file_fitness;
+mod file_lock;
+mod fitness;
 mod gauges;
+mod get_order;
+mod gets;
 mod guards;
 mod idempotency;
 mod leases;
 mod listing;
 mod migrate;
 mod moved;
+mod open_file;
 mod operate;
 mod orders;
 mod outbox;
+mod page;
 mod pay;
 mod payment_exception;
 mod payments;
 mod pool;
+mod recheck;
 mod reconcile;
 mod record;
+mod replay;
 mod republish;
 mod retention;
+mod rows;
+mod run;
+mod scope;
+mod sessions;
 mod settle;
+mod source;
 mod sql;
+mod starved;
 mod store;
+mod text;
 mod transitions;
 mod ts;
+mod tx;
+mod unreadable;
+mod waiting;
+mod words;
+mod write_probe;
+mod writes;
 
 pub use audit::{Finding, Invariant};
-pub use close::{Closed, Closing, Resolution, UnknownResolution};
-pub use dead_letters::{
-    DeadLetter, Discarded, LetterCursor, LetterState, NewDeadLetter, Replayed, UnknownLetterState,
-};
-pub use error::Error;
+pub use close::{Closed, Closing, Resolution};
+pub use create::{CreateOutcome, NewOrder};
+pub use dead_letters::{DeadLetter, LetterCursor, LetterPage, LetterState, NewDeadLetter};
+pub use error::{Error, FileMoved, HeldFact, Unfit, WriteRefusal};
 pub use exceptions::exception_id;
-pub use gauges::Gauges;
+pub use file_lock::FileLock;
+pub use gauges::{Gauges, OPEN_COUNTED_MAX};
 pub use idempotency::{KEYS_KEPT, KeptAnswer, KeyClaim, KeyedRequest};
 pub use leases::Lease;
 pub use listing::{OrderCursor, OrderFilter, OrderPage};
-pub use migrate::FileLock;
 pub use moved::{Listener, Moved};
 pub use operate::{Operated, Operation, RefusedAs};
-pub use orders::{CreateOutcome, NewOrder, Order, PaidBy};
-pub use outbox::{Marked, OutboxKey, PublishedTransition, Unpublished};
-pub use payment_exception::{
-    Closure, ExceptionCursor, ExceptionFilter, ExceptionState, PaymentException,
-    UnknownExceptionState,
+pub use orders::{Order, PaidBy};
+pub use outbox::{
+    AsideKind, AsidePlace, CarriedOver, Concluded, EventBody, Fate, OutboxEvent, OutboxGauges,
+    OutboxKey, OutboxPage, OutboxPlace, PublishedTransition,
 };
-pub use payments::{Payment, PaymentCursor, PaymentFilter};
+pub use page::{Listed, Page, Place};
+pub use payment_exception::{
+    Closure, ExceptionCursor, ExceptionFilter, ExceptionPage, ExceptionState, PaymentException,
+};
+pub use payments::{Payment, PaymentCursor, PaymentFact, PaymentFilter, PaymentPage};
 pub use pool::PoolGauges;
 pub use reconcile::{
-    DueCursor, DueOrder, DuePage, FindingKind, Run, RunCounts, RunCursor, RunFinding, RunStart,
-    RunState, Slot, StartedBy, Step, Stepped, Told, UnknownRunWord,
+    DueCursor, DueOrder, DuePage, FindingKind, QUESTIONS_CLOSED_MAX, RecordedAnswer, Run,
+    RunCounts, RunCursor, RunFinding, RunPage, RunStart, RunState, Slot, StartedBy, Step, Stepped,
+    UnreadableDue,
 };
-pub use record::{Batch, PaymentFact};
-pub use republish::{OutboxGauges, Republished};
+pub use record::{Batch, Recorded};
+pub use replay::{Discarded, Replayed};
+pub use republish::Republished;
+pub use scope::Scope;
+pub use source::{SELF_ACTOR, Source};
+pub use starved::Starved;
 pub use store::{Clock, DatabaseUrl, InvalidUrl, Store, StoreOptions};
-pub use transitions::{HistoryCursor, HistoryItem, Outcome};
-
-use std::fmt;
-use std::str::FromStr;
-
-/// Who is named in a history when the service itself acted.
-pub const SELF_ACTOR: &str = "orderd";
-
-/// Which way a fact or an operation came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// A payment event from the broker.
-    Event,
-    /// An answer of the payment service.
-    Reconciliation,
-    /// A caller of the API.
-    Api,
-}
-
-impl Source {
-    /// Every source.
-    pub const ALL: [Self; 3] = [Self::Event, Self::Reconciliation, Self::Api];
-
-    /// The string on every wire and in every table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Reconciliation => "reconciliation",
-            Self::Api => "api",
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A string that names no source.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown source {0:?}")]
-pub struct UnknownSource(String);
-
-impl FromStr for Source {
-    type Err = UnknownSource;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|source| source.as_str() == text)
-            .ok_or_else(|| UnknownSource(text.to_owned()))
-    }
-}
+pub use transitions::{HistoryCursor, HistoryItem, HistoryPage, Outcome};
+pub use waiting::{WaitingKey, WaitingRange};
+pub use words::UnknownWord;
 
 #[cfg(test)]
 mod tests;

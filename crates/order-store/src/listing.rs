@@ -1,21 +1,22 @@
 //! Orders across: the list, and the versions of many.
 
 use order_fsm::OrderStatus;
+use sqlx::{ColumnIndex, Decode, FromRow, Type};
 use time::OffsetDateTime;
 
-use crate::conn::{Conn, fetch_all};
-use crate::error::{Error, doing};
-use crate::orders::{self, Order, OrderRow};
-use crate::sql::orders as sql;
+use crate::conn::Conn;
+use crate::error::Error;
+use crate::orders::Order;
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, sort_out};
+use crate::run::{List, fetch_all};
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
+use crate::ts::{Bound, Ts};
 
 /// How many orders are looked at for one page of a status: they are found by their creation, and
 /// those of a status may be far apart.
 const LOOKED_AT_MAX: u32 = 5000;
-
-/// Before every order there may be: the first microsecond both databases and the edge know.
-const FIRST: OffsetDateTime = time::macros::datetime!(0000-01-01 0:00 UTC);
 
 /// After every order there may be.
 const LAST: OffsetDateTime = time::macros::datetime!(9999-12-31 23:59:59.999999 UTC);
@@ -41,17 +42,12 @@ pub struct OrderCursor {
 }
 
 /// A page of orders.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderPage {
-    /// The orders.
-    pub orders: Vec<Order>,
-    /// Where the next page begins, if there may be one.
-    pub next: Option<OrderCursor>,
-}
+pub type OrderPage = Page<Order, OrderCursor>;
 
-impl Order {
-    /// The place of this order in the list.
-    pub fn cursor(&self) -> OrderCursor {
+impl Listed for Order {
+    type Cursor = OrderCursor;
+
+    fn cursor(&self) -> OrderCursor {
         OrderCursor {
             created_at: self.created_at,
             order_id: self.order_id.to_string(),
@@ -65,22 +61,11 @@ impl Store {
     pub async fn list_orders(
         &self,
         filter: OrderFilter,
-        after: Option<OrderCursor>,
+        from: Place<OrderCursor>,
         limit: u32,
     ) -> Result<OrderPage, Error> {
-        let looked_at_max = LOOKED_AT_MAX.max(limit);
-        self.read(move |conn| {
-            Box::pin(async move {
-                let (from, before) = range(&filter, after);
-                match filter.status {
-                    None => list(conn, &from, before, limit).await,
-                    Some(status) => {
-                        in_status(conn, &from, before, status, limit, looked_at_max).await
-                    }
-                }
-            })
-        })
-        .await
+        let read = self.read("listing orders", (filter, from, limit), page);
+        Ok(self.noting(read.await?))
     }
 
     /// The versions of orders, as far as they exist.
@@ -88,47 +73,51 @@ impl Store {
         &self,
         order_ids: Vec<String>,
     ) -> Result<Vec<(String, i64)>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let ids: Vec<&str> = order_ids.iter().map(String::as_str).collect();
-                let rows = match conn {
-                    Conn::Postgres(c) => {
-                        sqlx::query_as::<_, (String, i64)>(sql::ORDER_VERSIONS.postgres)
-                            .bind(ids)
-                            .fetch_all(&mut **c)
-                            .await
-                    }
-                    Conn::Sqlite(c) => {
-                        sqlx::query_as::<_, (String, i64)>(sql::ORDER_VERSIONS.sqlite)
-                            .bind(orders::json_array(&ids))
-                            .fetch_all(&mut **c)
-                            .await
-                    }
-                };
-                rows.map_err(doing("reading the versions of orders"))
-            })
-        })
-        .await
+        self.read("reading the versions of orders", (order_ids,), versions)
+            .await
     }
 }
 
-/// The place after which the page begins, and the time before which it ends.
-fn range(filter: &OrderFilter, after: Option<OrderCursor>) -> (OrderCursor, Ts) {
-    // No id is empty, so that the orders of this very time come after it.
-    let start = OrderCursor {
-        created_at: filter.created_after.map_or(FIRST, |at| ceiled(at).0),
-        order_id: String::new(),
-    };
-    let from = match after {
-        // A cursor of a page that began there is never before it.
-        Some(after)
-            if (after.created_at, &after.order_id) > (start.created_at, &start.order_id) =>
-        {
-            after
+async fn page(
+    conn: &mut Conn,
+    (filter, from, limit): &(OrderFilter, Place<OrderCursor>, u32),
+) -> sqlx::Result<(OrderPage, Vec<Error>)> {
+    let range = Range::of(filter, from.after.as_ref());
+    match filter.status {
+        None => list(conn, &range, from, *limit).await,
+        Some(status) => in_status(conn, &range, status, from, *limit).await,
+    }
+}
+
+async fn versions(
+    conn: &mut Conn,
+    (order_ids,): &(Vec<String>,),
+) -> sqlx::Result<Vec<(String, i64)>> {
+    fetch_all!(conn, (String, i64), sql::orders::VERSIONS, List(order_ids))
+}
+
+/// What a page is cut out of: orders behind a place, up to a time.
+struct Range {
+    after: (Bound, String),
+    until: Bound,
+}
+
+impl Range {
+    fn of(filter: &OrderFilter, after: Option<&OrderCursor>) -> Self {
+        // No id is empty, so that the orders of this very time come after it.
+        let start = filter
+            .created_after
+            .map_or(Bound::START, |at| ceiled(at).0.into());
+        let start = (start, String::new());
+        let after = after.map(|after| (after.created_at.into(), after.order_id.clone()));
+        Self {
+            // A cursor of a page that began there is never before it.
+            after: after.map_or_else(|| start.clone(), |after| after.max(start.clone())),
+            until: filter
+                .created_before
+                .map_or(Bound::END, |at| Bound::before(ceiled(at))),
         }
-        _ => start,
-    };
-    (from, filter.created_before.map_or(Ts(LAST), ceiled))
+    }
 }
 
 /// Orders are created at whole microseconds: at or after a time between two is at or after the
@@ -138,7 +127,7 @@ fn ceiled(at: OffsetDateTime) -> Ts {
     if floor.0 == at {
         floor
     } else {
-        // After the last microsecond of all there is none, and no order either.
+        // There is no microsecond after the last one, and no order either.
         let next = floor.0.checked_add(time::Duration::MICROSECOND);
         Ts(next.unwrap_or(LAST))
     }
@@ -146,76 +135,110 @@ fn ceiled(at: OffsetDateTime) -> Ts {
 
 async fn list(
     conn: &mut Conn,
-    from: &OrderCursor,
-    before: Ts,
+    range: &Range,
+    from: &Place<OrderCursor>,
     limit: u32,
-) -> Result<OrderPage, Error> {
+) -> sqlx::Result<(OrderPage, Vec<Error>)> {
     let rows = fetch_all!(
         conn,
-        OrderRow,
-        sql::ORDERS_LIST,
-        Ts(from.created_at),
-        from.order_id.as_str(),
-        before,
-        i64::from(limit) + 1,
-    )
-    .map_err(doing("listing orders"))?;
-    let orders = rows
-        .into_iter()
-        .map(Order::try_from)
-        .collect::<Result<_, _>>()?;
-    Ok(cut(orders, limit))
+        Checked<Order>,
+        sql::orders::LIST,
+        range.after.0,
+        range.after.1.as_str(),
+        range.until,
+        page::fetch(limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, limit))
 }
 
+/// Here a place counts all orders behind its item that were looked at, readable or not, in the
+/// status or not: the order that ends a look may be one that can't be read.
 async fn in_status(
     conn: &mut Conn,
-    from: &OrderCursor,
-    before: Ts,
+    range: &Range,
     status: OrderStatus,
+    from: &Place<OrderCursor>,
     limit: u32,
-    looked_at_max: u32,
-) -> Result<OrderPage, Error> {
-    let rows = fetch_all!(
+) -> sqlx::Result<(OrderPage, Vec<Error>)> {
+    let looked_at_max = i64::from(LOOKED_AT_MAX.max(limit));
+    let mut rows = fetch_all!(
         conn,
         PlacedRow,
-        sql::ORDERS_IN_STATUS,
-        Ts(from.created_at),
-        from.order_id.as_str(),
-        before,
-        i64::from(looked_at_max),
+        sql::orders::IN_STATUS,
+        range.after.0,
+        range.after.1.as_str(),
+        range.until,
+        looked_at_max,
         status.as_str(),
-        i64::from(limit) + 1,
-    )
-    .map_err(doing("listing orders in a status"))?;
-    let ended = rows
-        .last()
-        .is_none_or(|row| row.place < i64::from(looked_at_max));
-    let mut orders = rows
-        .into_iter()
-        .map(|row| Order::try_from(row.order))
-        .collect::<Result<Vec<_>, _>>()?;
-    // What ended the look: it may be there for its place alone.
-    let last = orders.last().filter(|_| !ended).map(Order::cursor);
-    orders.retain(|order| order.status == status);
-    let page = cut(orders, limit);
-    Ok(OrderPage {
-        next: page.next.or(last),
-        orders: page.orders,
-    })
-}
-
-/// One more than fits says that another page follows.
-fn cut(mut orders: Vec<Order>, limit: u32) -> OrderPage {
+        page::fetch(limit),
+        i64::from(from.passed),
+    )?;
+    let looked_to_the_end = rows.last().is_none_or(|row| row.place < looked_at_max);
+    let end = behind(&rows, from);
+    // What ended the look may be there for its place alone.
+    rows.retain(|row| {
+        row.order
+            .0
+            .as_ref()
+            .map_or(true, |order| order.status == status)
+    });
     let fits = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = orders.len() > fits;
-    orders.truncate(fits);
-    let next = orders.last().filter(|_| more).map(Order::cursor);
-    OrderPage { orders, next }
+    let next = if rows.len() > fits {
+        rows.truncate(fits);
+        Some(behind(&rows, from))
+    } else {
+        Some(end).filter(|_| !looked_to_the_end)
+    };
+    let (items, unreadable) = sort_out(rows.into_iter().map(|row| row.order).collect());
+    let page = Page {
+        items,
+        unreadable: count(unreadable.len()),
+        next,
+    };
+    Ok((page, unreadable))
 }
 
-#[derive(sqlx::FromRow)]
+/// The place behind the last of these rows.
+fn behind(rows: &[PlacedRow], from: &Place<OrderCursor>) -> Place<OrderCursor> {
+    let last = rows.last().map_or(0, |row| row.place);
+    let readable = rows
+        .iter()
+        .rev()
+        .find_map(|row| Some((row.order.0.as_ref().ok()?.cursor(), row.place)));
+    match readable {
+        Some((cursor, place)) => Place {
+            after: Some(cursor),
+            passed: count(last.saturating_sub(place)),
+        },
+        None => Place {
+            after: from.after.clone(),
+            passed: from.passed.saturating_add(count(last)),
+        },
+    }
+}
+
+fn count(of: impl TryInto<u32>) -> u32 {
+    of.try_into().unwrap_or(u32::MAX)
+}
+
+/// An order, readable or not, and its place among those that were looked at.
 struct PlacedRow {
-    #[sqlx(flatten)]
-    order: OrderRow,
+    order: Checked<Order>,
     place: i64,
+}
+
+impl<'r, R> FromRow<'r, R> for PlacedRow
+where
+    R: sqlx::Row,
+    &'static str: ColumnIndex<R>,
+    Checked<Order>: FromRow<'r, R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            order: FromRow::from_row(row)?,
+            place: row.try_get("place")?,
+        })
+    }
 }

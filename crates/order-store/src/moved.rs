@@ -1,4 +1,4 @@
-//! Who wants to know which orders moved.
+//! Notifications about orders that moved.
 
 use std::fmt::Debug;
 
@@ -11,8 +11,8 @@ pub struct Moved {
     pub version: i64,
 }
 
-/// Is told of every step of this process that was committed, right after the commit. A hint and
-/// no record: an unknown commit is not told of, nor what other processes do.
+/// Is notified of every step that this process committed, right after the commit. A hint, not a record: commits with an
+/// unknown outcome aren't notified, and neither are those of other processes.
 pub trait Listener: Debug + Send + Sync {
     /// These orders moved. It must not block: commits wait for it.
     fn moved(&self, orders: &[Moved]);

@@ -2,15 +2,18 @@
 
 use order_fsm::{Decision, OrderEvent, OrderId, Refusal, Transition, decide};
 
-use crate::conn::{Tx, fetch_all};
 use crate::crash;
 use crate::error::{Error, doing};
 use crate::guards::Guards;
 use crate::orders::{self, Order};
+use crate::rows::Checked;
+use crate::run::fetch_all;
+use crate::source::Source;
+use crate::sql;
 use crate::store::Store;
 use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
 use crate::ts::Ts;
-use crate::{Source, sql};
+use crate::tx::Tx;
 
 /// What is to be done to an order.
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ pub struct Operation {
     pub event: OrderEvent,
     /// Which way it came in.
     pub source: Source,
-    /// Who does it.
+    /// The actor.
     pub actor: String,
     /// Why.
     pub reason: Option<String>,
@@ -40,55 +43,53 @@ pub struct RefusedAs {
     pub money_held: &'static str,
 }
 
-/// What came of it, with the order as it now is.
+/// The outcome, with the order as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operated {
     /// The order took the step.
     Applied(Order),
-    /// It was there before.
+    /// It had taken the step before.
     AlreadyThere(Order),
     /// The step is not legal.
     Refused(Order, Refusal),
-    /// Money of this order waits for a person or for its order, or its rows say that it was paid
-    /// though its status doesn't: it is not cancelled.
+    /// A payment for this order waits for a person or for the order, or its history says that it was paid although its
+    /// status doesn't: it isn't cancelled.
     MoneyHeld(Order),
     /// The order has another version than the caller expects.
     OtherVersion(Order),
-    /// There is no such order.
+    /// The order doesn't exist.
     Missing,
 }
 
 impl Store {
-    /// Does an operation: locks the order, then looks and updates in new statements. A guard in a
-    /// sub-select of an update that waits for a lock would not be evaluated again.
+    /// Does an operation: locks the order, then looks and updates in new statements. A guard in a sub-select of an update
+    /// that waits for a lock would not be evaluated again.
     pub async fn operate(&self, operation: Operation) -> Result<Operated, Error> {
-        self.write("operating", move |tx| {
-            let operation = operation.clone();
-            Box::pin(async move { operate(tx, &operation).await })
-        })
-        .await
+        self.write("operating", operation, operate).await
     }
 
-    /// Keeps in the history that an operation was refused for a reason that the store doesn't
-    /// know; returns the order as it is.
+    /// Keeps in the history that an operation was refused for a reason that the store doesn't know; returns the order as
+    /// it is.
     pub async fn refuse(
         &self,
         operation: Operation,
         reason: &'static str,
     ) -> Result<Option<Order>, Error> {
-        self.write("refusing", move |tx| {
-            let operation = operation.clone();
-            Box::pin(async move {
-                let id = operation.order_id.as_str();
-                let order = orders::lock(tx, &[id]).await?.pop();
-                if let Some(order) = &order {
-                    refuse(tx, &operation, order, reason).await?;
-                }
-                Ok(order)
-            })
-        })
-        .await
+        self.write("refusing", (operation, reason), refuse_only)
+            .await
     }
+}
+
+async fn refuse_only(
+    tx: &mut Tx,
+    (operation, reason): &(Operation, &'static str),
+) -> Result<Option<Order>, Error> {
+    let id = operation.order_id.as_str();
+    let order = orders::lock(tx, &[id]).await?.pop();
+    if let Some(order) = &order {
+        refuse(tx, operation, order, reason).await?;
+    }
+    Ok(order)
 }
 
 async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> {
@@ -123,7 +124,7 @@ async fn operate(tx: &mut Tx, operation: &Operation) -> Result<Operated, Error> 
         source: operation.source,
         actor: &operation.actor,
         reason: operation.reason.as_deref(),
-        ..NewTransition::step(operation.event, &advanced)
+        ..NewTransition::step(operation.event, &advanced, order.price())
     };
     transitions::insert(tx, &[transition]).await?;
     order.status = step.to;
@@ -148,15 +149,15 @@ async fn refuse(
         source: operation.source,
         actor: &operation.actor,
     };
-    transitions::refuse(tx, &refusal).await
+    transitions::refuse(tx, &[refusal]).await
 }
 
 async fn advance(tx: &mut Tx, order_id: &str, step: Transition) -> Result<Advanced, Error> {
     let now = tx.now();
     let rows = fetch_all!(
         tx.conn(),
-        Advanced,
-        sql::ORDER_ADVANCE,
+        Checked<Advanced>,
+        sql::orders::ADVANCE,
         order_id,
         step.from.as_str(),
         step.to.as_str(),
@@ -164,7 +165,6 @@ async fn advance(tx: &mut Tx, order_id: &str, step: Transition) -> Result<Advanc
     )
     .map_err(doing("advancing an order"))?;
     // Under the lock the guard can't fail.
-    rows.into_iter()
-        .next()
+    tx.only(rows)?
         .ok_or(Error::Raced("advancing a locked order"))
 }

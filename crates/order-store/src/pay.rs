@@ -4,68 +4,28 @@
 //! verdict they are stored with so far, and leave with the one they have now.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use order_fsm::{
-    Content, EventId, Fact, OrderEvent, OrderStatus, PaymentKey, PaymentKind, Transition, Verdict,
-    judge,
+    Fact, OrderEvent, OrderStatus, PaymentKey, PaymentKind, Transition, Verdict, judge,
 };
 
-use crate::conn::{Conn, Tx};
+use crate::claim::Claim;
 use crate::crash;
-use crate::error::{Error, doing};
-use crate::exceptions::{self, Expected};
+use crate::error::{Error, HeldFact, doing};
+use crate::exceptions::{self, Expected, NewException};
 use crate::orders::{self, Order};
-use crate::payments::Payment;
+use crate::rows::Checked;
+use crate::run::fetch_rows;
+use crate::source::SELF_ACTOR;
 use crate::transitions::{self, Advanced, NewRefusal, NewTransition};
-use crate::ts::Ts;
-use crate::{SELF_ACTOR, Source, payments, sql};
-
-/// A success that this transaction owns: nobody else can judge it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim<'a> {
-    pub(crate) key: &'a PaymentKey,
-    pub(crate) event_id: Option<&'a EventId>,
-    pub(crate) content: &'a Content,
-    pub(crate) occurred_at: Ts,
-    pub(crate) source: Source,
-}
-
-/// A payment as a history names it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PaymentRef<'a> {
-    pub(crate) provider: &'a str,
-    pub(crate) transaction_id: &'a str,
-}
-
-impl<'a> From<&'a PaymentKey> for PaymentRef<'a> {
-    fn from(key: &'a PaymentKey) -> Self {
-        Self {
-            provider: key.provider.as_str(),
-            transaction_id: key.transaction_id.as_str(),
-        }
-    }
-}
-
-/// A recorded payment, owned by who locked it.
-impl<'a> From<&'a Payment> for Claim<'a> {
-    fn from(payment: &'a Payment) -> Self {
-        Self {
-            key: &payment.key,
-            event_id: payment.event_id.as_ref(),
-            content: &payment.content,
-            occurred_at: Ts(payment.occurred_at),
-            source: payment.source,
-        }
-    }
-}
-
-impl Claim<'_> {
-    fn order_id(&self) -> &str {
-        self.content.order_id.as_str()
-    }
-}
+use crate::tx::Tx;
+use crate::{payments, sql};
 
 /// Judges claims in the given order and carries out what follows; one verdict per claim.
+///
+/// If an order can't be read, the claims on it are named in [`Error::HeldBack`]: the transaction has to be rolled back
+/// and done again without them.
 ///
 /// `stored` is the verdict the payments are recorded with so far. With `fast`, orders with a
 /// single claim are first advanced without a lock: the guard of the update decides, and whatever
@@ -142,58 +102,30 @@ async fn advance(
     chosen.sort_unstable_by_key(|&index| claims[index].order_id());
     let Transition { from, to } = Transition::of(OrderEvent::Pay);
     let now = tx.now();
-    let rows = match tx.conn() {
-        Conn::Postgres(c) => {
-            let column = |f: fn(&Claim<'_>) -> String| -> Vec<String> {
-                chosen.iter().map(|&index| f(&claims[index])).collect()
-            };
-            sqlx::query_as::<_, Advanced>(sql::ORDERS_PAY.postgres)
-                .bind(column(|claim| claim.order_id().to_owned()))
-                .bind(column(|claim| claim.key.provider.to_string()))
-                .bind(column(|claim| claim.key.transaction_id.to_string()))
-                .bind(
-                    chosen
-                        .iter()
-                        .map(|&index| claims[index].content.amount.minor_units())
-                        .collect::<Vec<_>>(),
-                )
-                .bind(column(|claim| claim.content.currency.to_string()))
-                .bind(from.as_str())
-                .bind(to.as_str())
-                .bind(now)
-                .fetch_all(&mut **c)
-                .await
-        }
-        Conn::Sqlite(c) => {
-            let json: Vec<serde_json::Value> = chosen
-                .iter()
-                .map(|&index| {
-                    let claim = &claims[index];
-                    serde_json::json!([
-                        claim.order_id(),
-                        claim.key.provider.as_str(),
-                        claim.key.transaction_id.as_str(),
-                        claim.content.amount.minor_units(),
-                        claim.content.currency.as_str(),
-                    ])
-                })
-                .collect();
-            sqlx::query_as::<_, Advanced>(sql::ORDERS_PAY.sqlite)
-                .bind(serde_json::Value::from(json).to_string())
-                .bind(from.as_str())
-                .bind(to.as_str())
-                .bind(now)
-                .fetch_all(&mut **c)
-                .await
-        }
-    };
+    let rows = fetch_rows!(
+        tx.conn(),
+        Checked<Advanced>,
+        sql::orders::PAY,
+        chosen,
+        |index| [
+            claims[*index].order_id(),
+            claims[*index].key.provider.as_str(),
+            claims[*index].key.transaction_id.as_str(),
+            claims[*index].content.amount.minor_units(),
+            claims[*index].content.currency.as_str(),
+        ],
+        from.as_str(),
+        to.as_str(),
+        now,
+    );
     let by_order: HashMap<&str, usize> = chosen
         .iter()
         .map(|&index| (claims[index].order_id(), index))
         .collect();
     rows.map_err(doing("advancing orders"))?
         .into_iter()
-        .map(|row| {
+        .map(|Checked(row)| {
+            let row = row?;
             let index = by_order.get(row.order_id.as_str()).copied();
             index
                 .map(|index| (index, row))
@@ -217,8 +149,11 @@ async fn judge_locked(
     let mut ids: Vec<&str> = rest.iter().map(|&index| claims[index].order_id()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let mut copies: HashMap<String, Order> = orders::lock(tx, &ids)
-        .await?
+    let (orders, unreadable) = orders::lock_each(tx, &ids).await?;
+    if !unreadable.is_empty() {
+        return Err(held_back(claims, rest, unreadable));
+    }
+    let mut copies: HashMap<String, Order> = orders
         .into_iter()
         .map(|order| (order.order_id.to_string(), order))
         .collect();
@@ -242,11 +177,31 @@ async fn judge_locked(
             met.0.insert(index, order.clone());
             if verdict == Verdict::Applied {
                 order.status = OrderStatus::Paid;
-                order.version += 1;
+                order.version = order.version.saturating_add(1);
             }
         }
     }
     Ok(())
+}
+
+/// Names the claims on orders that can't be read.
+fn held_back(claims: &[Claim<'_>], rest: &[usize], unreadable: Vec<Error>) -> Error {
+    let unreadable: Vec<Arc<Error>> = unreadable.into_iter().map(Arc::new).collect();
+    let of = |id: &str| unreadable.iter().find(|error| error.is_about(id)).cloned();
+    let held = rest.iter().filter_map(|&index| {
+        let order_id = &claims[index].content.order_id;
+        Some(HeldFact {
+            index,
+            order_id: order_id.clone(),
+            error: of(order_id.as_str())?,
+        })
+    });
+    let held: Vec<HeldFact> = held.collect();
+    // With nothing to leave out, the repetition would never end.
+    if held.is_empty() {
+        return Error::Raced("finding the claims on unreadable orders");
+    }
+    Error::HeldBack(held)
 }
 
 async fn write_verdicts(
@@ -261,7 +216,7 @@ async fn write_verdicts(
         .filter(|(_, verdict)| **verdict != stored)
         .map(|(claim, verdict)| (claim.key, *verdict))
         .collect();
-    let written = payments::judge(tx, &changed, stored).await?;
+    let written = payments::set_verdicts(tx, &changed, stored).await?;
     // Claimed = advanced + rewritten: no claim is left with a verdict it didn't get.
     if written == changed.len() as u64 {
         Ok(())
@@ -281,7 +236,7 @@ async fn write_steps(
             source: claims[*index].source,
             actor: SELF_ACTOR,
             payment: Some(claims[*index].key.into()),
-            ..NewTransition::step(OrderEvent::Pay, advanced)
+            ..NewTransition::step(OrderEvent::Pay, advanced, claims[*index].price())
         })
         .collect();
     transitions::insert(tx, &rows).await
@@ -293,13 +248,14 @@ async fn write_refusals(
     verdicts: &[Verdict],
     met: &Met,
 ) -> Result<(), Error> {
+    let mut exceptions = Vec::new();
+    let mut refusals = Vec::new();
     for (index, (claim, verdict)) in claims.iter().zip(verdicts).enumerate() {
         let Some(order) = met.0.get(&index).filter(|_| verdict.is_refusal()) else {
             continue;
         };
-        let expected = Expected::order(order);
-        exceptions::open(tx, *verdict, claim, &expected).await?;
-        let refusal = NewRefusal {
+        exceptions.push(NewException::new(*verdict, *claim, Expected::order(order)));
+        refusals.push(NewRefusal {
             order_id: claim.order_id(),
             version: order.version,
             event: OrderEvent::Pay,
@@ -307,8 +263,8 @@ async fn write_refusals(
             payment: Some(claim.key.into()),
             source: claim.source,
             actor: SELF_ACTOR,
-        };
-        transitions::refuse(tx, &refusal).await?;
+        });
     }
-    Ok(())
+    exceptions::open(tx, exceptions).await?;
+    transitions::refuse(tx, &refusals).await
 }

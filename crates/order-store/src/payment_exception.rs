@@ -1,17 +1,18 @@
 //! An exception as it is read.
 
-use std::str::FromStr;
-
 use order_fsm::{Amount, Content, Currency, EventId, OrderId, PaymentKey, Verdict};
 use time::OffsetDateTime;
 
-use crate::conn::fetch_all;
-use crate::error::{Error, doing};
-use crate::orders::Row;
-use crate::payments;
-use crate::sql::ops as sql;
+use crate::close::{Resolution, SETTLED};
+use crate::conn::Conn;
+use crate::error::Error;
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, Row, Stored, from_row};
+use crate::run::fetch_all;
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
+use crate::ts::{Bound, Ts};
+use crate::words::words;
 
 /// Something about a payment that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct PaymentException {
     pub verdict: Verdict,
     /// Which payment.
     pub key: PaymentKey,
-    /// What it says.
+    /// For which order, how much.
     pub content: Content,
     /// The label of its event.
     pub event_id: Option<EventId>,
@@ -32,13 +33,13 @@ pub struct PaymentException {
     pub expected_amount: Option<Amount>,
     /// In which currency.
     pub expected_currency: Option<Currency>,
-    /// When the payment happened, as told.
+    /// When the payment happened, as reported.
     pub occurred_at: OffsetDateTime,
     /// Until when the order should have been paid.
     pub pay_by: Option<OffsetDateTime>,
     /// When it was opened.
     pub opened_at: OffsetDateTime,
-    /// How it was closed; open without.
+    /// How it was closed; absent while it is open.
     pub closed: Option<Closure>,
 }
 
@@ -49,47 +50,19 @@ pub struct Closure {
     pub resolution: String,
     /// What the person wrote.
     pub note: Option<String>,
-    /// Who closed it.
+    /// The actor who closed it.
     pub by: Option<String>,
     /// When.
     pub at: OffsetDateTime,
 }
 
-/// Whether an exception still needs a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExceptionState {
-    /// It does.
-    Open,
-    /// It was closed, or its payment found its order.
-    Closed,
-}
-
-impl ExceptionState {
-    /// Every state.
-    pub const ALL: [Self; 2] = [Self::Open, Self::Closed];
-
-    /// The string on every wire and in every table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
-}
-
-/// A string that names no state of an exception.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be open or closed")]
-pub struct UnknownExceptionState;
-
-impl FromStr for ExceptionState {
-    type Err = UnknownExceptionState;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|known| known.as_str() == text)
-            .ok_or(UnknownExceptionState)
+words! {
+    /// Whether an exception still needs a person.
+    pub enum ExceptionState, "open or closed" {
+        /// It does.
+        Open = "open",
+        /// It was closed, or its payment found its order.
+        Closed = "closed",
     }
 }
 
@@ -116,61 +89,61 @@ pub struct ExceptionCursor {
 impl Store {
     /// An exception.
     pub async fn get_exception(&self, id: String) -> Result<Option<PaymentException>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let rows = fetch_all!(conn, PaymentExceptionRow, sql::EXCEPTION_GET, id.as_str())
-                    .map_err(doing("reading an exception"))?;
-                rows.into_iter()
-                    .next()
-                    .map(PaymentException::try_from)
-                    .transpose()
-            })
-        })
-        .await
+        let rows = self.read("reading an exception", (id,), get);
+        self.only(rows.await?)
     }
 
     /// A page of exceptions, oldest first.
     pub async fn list_exceptions(
         &self,
         filter: ExceptionFilter,
-        after: Option<ExceptionCursor>,
+        from: Place<ExceptionCursor>,
         limit: u32,
-    ) -> Result<Vec<PaymentException>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let start = || ExceptionCursor {
-                    opened_at: payments::START,
-                    id: String::new(),
-                };
-                let after = after.unwrap_or_else(start);
-                let rows = fetch_all!(
-                    conn,
-                    PaymentExceptionRow,
-                    sql::EXCEPTIONS_LIST,
-                    filter.state.map(ExceptionState::as_str),
-                    filter.verdict.map(Verdict::as_str),
-                    filter.order_id.as_ref().map(OrderId::as_str),
-                    Ts(after.opened_at),
-                    after.id.as_str(),
-                    i64::from(limit),
-                )
-                .map_err(doing("listing exceptions"))?;
-                rows.into_iter().map(PaymentException::try_from).collect()
-            })
-        })
-        .await
+    ) -> Result<ExceptionPage, Error> {
+        let read = self.read("listing exceptions", (filter, from, limit), list);
+        Ok(self.noting(read.await?))
     }
 }
 
-impl PaymentException {
-    /// The place of this exception.
-    pub fn cursor(&self) -> ExceptionCursor {
+async fn get(conn: &mut Conn, (id,): &(String,)) -> sqlx::Result<Vec<Checked<PaymentException>>> {
+    fetch_all!(conn, Checked<PaymentException>, sql::exceptions::GET, id)
+}
+
+async fn list(
+    conn: &mut Conn,
+    (filter, from, limit): &(ExceptionFilter, Place<ExceptionCursor>, u32),
+) -> sqlx::Result<(ExceptionPage, Vec<Error>)> {
+    let after = from.after.as_ref();
+    let rows = fetch_all!(
+        conn,
+        Checked<PaymentException>,
+        sql::exceptions::LIST,
+        filter.state.map(ExceptionState::as_str),
+        filter.verdict.map(Verdict::as_str),
+        filter.order_id.as_ref().map(OrderId::as_str),
+        after.map_or(Bound::START, |after| after.opened_at.into()),
+        after.map_or("", |after| after.id.as_str()),
+        page::fetch(*limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, *limit))
+}
+
+/// A page of exceptions.
+pub type ExceptionPage = Page<PaymentException, ExceptionCursor>;
+
+impl Listed for PaymentException {
+    type Cursor = ExceptionCursor;
+
+    fn cursor(&self) -> ExceptionCursor {
         ExceptionCursor {
             opened_at: self.opened_at,
             id: self.id.clone(),
         }
     }
+}
 
+impl PaymentException {
     /// Whether the money came in time for an order that was cancelled then; nothing for others.
     pub fn in_time(&self) -> Option<bool> {
         self.pay_by
@@ -179,27 +152,61 @@ impl PaymentException {
     }
 }
 
-#[derive(sqlx::FromRow)]
-pub(crate) struct PaymentExceptionRow {
-    id: String,
-    verdict: String,
-    order_id: String,
-    provider: String,
-    transaction_id: String,
-    kind: String,
-    event_id: Option<String>,
-    amount: i64,
-    currency: String,
-    expected_order_id: Option<String>,
-    expected_amount: Option<i64>,
-    expected_currency: Option<String>,
-    occurred_at: Ts,
-    pay_by: Option<Ts>,
-    resolution: Option<String>,
-    note: Option<String>,
-    closed_by: Option<String>,
-    opened_at: Ts,
-    closed_at: Option<Ts>,
+from_row! {
+    pub(crate) struct PaymentExceptionRow {
+        id: String,
+        verdict: String,
+        order_id: String,
+        provider: String,
+        transaction_id: String,
+        kind: String,
+        event_id: Option<String>,
+        amount: i64,
+        currency: String,
+        expected_order_id: Option<String>,
+        expected_amount: Option<i64>,
+        expected_currency: Option<String>,
+        occurred_at: Ts,
+        pay_by: Option<Ts>,
+        resolution: Option<String>,
+        note: Option<String>,
+        closed_by: Option<String>,
+        opened_at: Ts,
+        closed_at: Option<Ts>,
+    }
+}
+
+from_row! {
+    /// An exception with the state that it is listed by.
+    pub(crate) struct StatedRow {
+        ..exception: PaymentExceptionRow,
+        state: String,
+    }
+}
+
+impl TryFrom<StatedRow> for PaymentException {
+    type Error = Error;
+
+    fn try_from(row: StatedRow) -> Result<Self, Error> {
+        let id = row.exception.id.clone();
+        let at = Row {
+            table: "payment_exceptions",
+            id: &id,
+        };
+        let state: ExceptionState = at.column("state", row.state.parse())?;
+        let exception = Self::try_from(row.exception)?;
+        if (state == ExceptionState::Closed) == exception.closed.is_some() {
+            Ok(exception)
+        } else {
+            Err(at.wrong("state", "it contradicts the columns of the closing"))
+        }
+    }
+}
+
+impl Stored for PaymentException {
+    type Row = StatedRow;
+    const TABLE: &'static str = "payment_exceptions";
+    const KEY: &'static [&'static str] = &["id"];
 }
 
 impl TryFrom<PaymentExceptionRow> for PaymentException {
@@ -212,13 +219,14 @@ impl TryFrom<PaymentExceptionRow> for PaymentException {
         };
         let closed = match (row.resolution, row.closed_at) {
             (Some(resolution), Some(closed_at)) => Some(Closure {
-                resolution,
+                resolution: checked_resolution(at, resolution)?,
                 note: row.note,
                 by: row.closed_by,
                 at: closed_at.0,
             }),
-            // The schema has both or none.
-            _ => None,
+            (None, None) => None,
+            (Some(_), None) => return Err(at.wrong("closed_at", "missing")),
+            (None, Some(_)) => return Err(at.wrong("resolution", "missing")),
         };
         let expected = |column, text: Option<String>| {
             text.map(|text| at.column(column, text.parse())).transpose()
@@ -228,7 +236,7 @@ impl TryFrom<PaymentExceptionRow> for PaymentException {
             .map(|text| at.column("expected_currency", text.parse()))
             .transpose()?;
         Ok(Self {
-            verdict: at.column("verdict", row.verdict.parse())?,
+            verdict: exceptional(at, &row.verdict)?,
             key: PaymentKey {
                 provider: at.column("provider", row.provider.parse())?,
                 transaction_id: at.column("transaction_id", row.transaction_id.parse())?,
@@ -255,5 +263,28 @@ impl TryFrom<PaymentExceptionRow> for PaymentException {
             closed,
             id: row.id.clone(),
         })
+    }
+}
+
+/// A verdict that exceptions are opened for.
+fn exceptional(at: Row<'_>, text: &str) -> Result<Verdict, Error> {
+    let verdict: Verdict = at.column("verdict", text.parse())?;
+    if verdict.can_be_exception() {
+        Ok(verdict)
+    } else {
+        Err(at.wrong("verdict", "exceptions are never opened for this verdict"))
+    }
+}
+
+/// A resolution of the contract.
+fn checked_resolution(at: Row<'_>, resolution: String) -> Result<String, Error> {
+    if resolution == SETTLED
+        || Resolution::ALL
+            .map(Resolution::as_str)
+            .contains(&&*resolution)
+    {
+        Ok(resolution)
+    } else {
+        Err(at.wrong("resolution", "isn't a way to close an exception"))
     }
 }

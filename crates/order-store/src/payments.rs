@@ -3,32 +3,51 @@
 use std::collections::HashMap;
 
 use order_fsm::{Content, EventId, OrderId, PaymentKey, Provider, TransactionId, Verdict};
-use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::conn::{Conn, Tx, fetch_all};
+use crate::conn::Conn;
 use crate::error::{Error, doing};
-use crate::orders::Row;
-use crate::record::PaymentFact;
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, Row, Stored, from_row, sort_out};
+use crate::run::{execute_rows, fetch_all, fetch_rows};
+use crate::source::Source;
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
-use crate::{Source, sql};
+use crate::ts::{Bound, Ts};
+use crate::tx::Tx;
 
 /// A recorded payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// Which payment.
     pub key: PaymentKey,
-    /// The label of the message that told it first; none from a reconciliation.
+    /// The event id of the message that reported it first; absent if reconciliation did.
     pub event_id: Option<EventId>,
     /// For which order, how much.
     pub content: Content,
-    /// What it did.
+    /// What became of it.
     pub verdict: Verdict,
-    /// When it happened, as told.
+    /// When it happened, as reported.
     pub occurred_at: OffsetDateTime,
     /// When it was recorded.
     pub received_at: OffsetDateTime,
+    /// Which way it came in.
+    pub source: Source,
+}
+
+/// What a message or an answer says about a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentFact {
+    /// Which payment.
+    pub key: PaymentKey,
+    /// The label of the message.
+    pub event_id: Option<EventId>,
+    /// For which order, how much.
+    pub content: Content,
+    /// When it happened, as reported.
+    pub occurred_at: OffsetDateTime,
+    /// Whether real money moved.
+    pub livemode: bool,
     /// Which way it came in.
     pub source: Source,
 }
@@ -46,9 +65,10 @@ pub struct PaymentCursor {
     pub kind: String,
 }
 
-impl Payment {
-    /// The place of this payment.
-    pub fn cursor(&self) -> PaymentCursor {
+impl Listed for Payment {
+    type Cursor = PaymentCursor;
+
+    fn cursor(&self) -> PaymentCursor {
         PaymentCursor {
             received_at: self.received_at,
             provider: self.key.provider.to_string(),
@@ -59,18 +79,16 @@ impl Payment {
 }
 
 impl PaymentCursor {
-    fn start() -> Self {
-        Self {
-            received_at: START,
-            provider: String::new(),
-            transaction_id: String::new(),
-            kind: String::new(),
-        }
+    /// The key that a page begins behind: before every key without a cursor.
+    pub(crate) fn key(after: Option<&Self>) -> (&str, &str, &str) {
+        after.map_or(("", "", ""), |after| {
+            (&after.provider, &after.transaction_id, &after.kind)
+        })
     }
 }
 
-/// Before every year the edge lets in.
-pub(crate) const START: OffsetDateTime = time::macros::datetime!(-200-01-01 0:00 UTC);
+/// A page of payments.
+pub type PaymentPage = Page<Payment, PaymentCursor>;
 
 /// Which payments to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,234 +106,146 @@ impl Store {
     pub async fn order_payments(
         &self,
         order_id: OrderId,
-        after: Option<PaymentCursor>,
+        from: Place<PaymentCursor>,
         limit: u32,
-    ) -> Result<Vec<Payment>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let after = after.unwrap_or_else(PaymentCursor::start);
-                let rows = fetch_all!(
-                    conn,
-                    PaymentRow,
-                    sql::PAYMENTS_OF_ORDER,
-                    order_id.as_str(),
-                    Ts(after.received_at),
-                    after.provider.as_str(),
-                    after.transaction_id.as_str(),
-                    after.kind.as_str(),
-                    i64::from(limit),
-                );
-                read_rows(rows)
-            })
-        })
-        .await
+    ) -> Result<PaymentPage, Error> {
+        let read = self.read(
+            "listing the payments of an order",
+            (order_id, from, limit),
+            of_order,
+        );
+        Ok(self.noting(read.await?))
     }
 
     /// A page of all payments, in key order.
     pub async fn list_payments(
         &self,
         filter: PaymentFilter,
-        after: Option<PaymentCursor>,
+        from: Place<PaymentCursor>,
         limit: u32,
-    ) -> Result<Vec<Payment>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                // A transaction alone is looked up under each provider, never by a scan.
-                if filter.provider.is_none() && filter.transaction_id.is_some() {
-                    return list_by_transaction(conn, &filter, after, limit).await;
-                }
-                list(conn, &filter, after, limit).await
-            })
-        })
-        .await
+    ) -> Result<PaymentPage, Error> {
+        let read = self.read("listing payments", (filter, from, limit), list);
+        Ok(self.noting(read.await?))
     }
 }
 
-async fn list_by_transaction(
+async fn of_order(
     conn: &mut Conn,
-    filter: &PaymentFilter,
-    after: Option<PaymentCursor>,
-    limit: u32,
-) -> Result<Vec<Payment>, Error> {
-    let providers =
-        fetch_all!(conn, (String,), sql::PAYMENTS_PROVIDERS).map_err(doing("listing providers"))?;
-    let mut found = Vec::new();
-    for (provider,) in providers {
-        let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
-        if left == 0 {
-            break;
-        }
-        if after
-            .as_ref()
-            .is_some_and(|after| provider < after.provider)
-        {
-            continue;
-        }
-        let row = Row {
-            table: "payments",
-            id: &provider,
-        };
-        let provider = row.column("provider", provider.parse())?;
-        let filter = PaymentFilter {
-            provider: Some(provider),
-            ..filter.clone()
-        };
-        found.extend(list(conn, &filter, after.clone(), left).await?);
-    }
-    Ok(found)
+    (order_id, from, limit): &(OrderId, Place<PaymentCursor>, u32),
+) -> sqlx::Result<(PaymentPage, Vec<Error>)> {
+    let after = from.after.as_ref();
+    let (provider, transaction_id, kind) = PaymentCursor::key(after);
+    let rows = fetch_all!(
+        conn,
+        Checked<Payment>,
+        sql::payments::OF_ORDER,
+        order_id.as_str(),
+        after.map_or(Bound::START, |after| after.received_at.into()),
+        provider,
+        transaction_id,
+        kind,
+        page::fetch(*limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, *limit))
 }
 
 async fn list(
     conn: &mut Conn,
-    filter: &PaymentFilter,
-    after: Option<PaymentCursor>,
-    limit: u32,
-) -> Result<Vec<Payment>, Error> {
-    let after = after.unwrap_or_else(PaymentCursor::start);
+    (filter, from, limit): &(PaymentFilter, Place<PaymentCursor>, u32),
+) -> sqlx::Result<(PaymentPage, Vec<Error>)> {
+    // A transaction alone is looked up under each provider, never by a scan.
+    let statement = match (&filter.provider, &filter.transaction_id) {
+        (None, Some(_)) => sql::payments::OF_TRANSACTION,
+        _ => sql::payments::LIST,
+    };
+    let (provider, transaction_id, kind) = PaymentCursor::key(from.after.as_ref());
     let rows = fetch_all!(
         conn,
-        PaymentRow,
-        sql::PAYMENTS_LIST,
+        Checked<Payment>,
+        statement,
         filter.provider.as_ref().map(Provider::as_str),
         filter.transaction_id.as_ref().map(TransactionId::as_str),
         filter.verdict.map(Verdict::as_str),
-        after.provider.as_str(),
-        after.transaction_id.as_str(),
-        after.kind.as_str(),
-        i64::from(limit),
-    );
-    read_rows(rows)
+        provider,
+        transaction_id,
+        kind,
+        page::fetch(*limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, *limit))
 }
 
-fn read_rows(rows: Result<Vec<PaymentRow>, sqlx::Error>) -> Result<Vec<Payment>, Error> {
-    rows.map_err(doing("listing payments"))?
-        .into_iter()
-        .map(Payment::try_from)
-        .collect()
+/// A payment to be claimed.
+pub(crate) struct NewPayment<'a> {
+    pub(crate) fact: &'a PaymentFact,
+    /// Provisional for a success: the same transaction judges it.
+    pub(crate) verdict: Verdict,
 }
 
 /// Inserts payments that are not there yet; returns the keys that are new. Keys must differ.
-pub(crate) async fn claim(
-    tx: &mut Tx,
-    rows: &[(&PaymentFact, Verdict)],
-) -> Result<Vec<PaymentKey>, Error> {
+pub(crate) async fn claim(tx: &mut Tx, rows: &[NewPayment<'_>]) -> Result<Vec<PaymentKey>, Error> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let now = tx.now();
-    let keys = match tx.conn() {
-        Conn::Postgres(c) => {
-            let column = |f: fn(&PaymentFact) -> &str| -> Vec<&str> {
-                rows.iter().map(|(fact, _)| f(fact)).collect()
-            };
-            let event_ids: Vec<Option<&str>> = rows
-                .iter()
-                .map(|(fact, _)| fact.event_id.as_ref().map(EventId::as_str))
-                .collect();
-            let amounts: Vec<i64> = rows
-                .iter()
-                .map(|(fact, _)| fact.content.amount.minor_units())
-                .collect();
-            let times: Vec<Ts> = rows
-                .iter()
-                .map(|(fact, _)| Ts::truncated(fact.occurred_at))
-                .collect();
-            let verdicts: Vec<&str> = rows.iter().map(|(_, verdict)| verdict.as_str()).collect();
-            sqlx::query_as::<_, KeyRow>(sql::PAYMENTS_CLAIM.postgres)
-                .bind(column(|fact| fact.key.provider.as_str()))
-                .bind(column(|fact| fact.key.transaction_id.as_str()))
-                .bind(column(|fact| fact.key.kind.as_str()))
-                .bind(event_ids)
-                .bind(column(|fact| fact.content.order_id.as_str()))
-                .bind(amounts)
-                .bind(column(|fact| fact.content.currency.as_str()))
-                .bind(times)
-                .bind(verdicts)
-                .bind(column(|fact| fact.source.as_str()))
-                .bind(now)
-                .fetch_all(&mut **c)
-                .await
-        }
-        Conn::Sqlite(c) => {
-            let json: Vec<Value> = rows
-                .iter()
-                .map(|(fact, verdict)| {
-                    json!([
-                        fact.key.provider.as_str(),
-                        fact.key.transaction_id.as_str(),
-                        fact.key.kind.as_str(),
-                        fact.event_id.as_ref().map(EventId::as_str),
-                        fact.content.order_id.as_str(),
-                        fact.content.amount.minor_units(),
-                        fact.content.currency.as_str(),
-                        Ts::truncated(fact.occurred_at).micros(),
-                        verdict.as_str(),
-                        fact.source.as_str(),
-                    ])
-                })
-                .collect();
-            sqlx::query_as::<_, KeyRow>(sql::PAYMENTS_CLAIM.sqlite)
-                .bind(Value::from(json).to_string())
-                .bind(now)
-                .fetch_all(&mut **c)
-                .await
-        }
-    };
+    let keys = fetch_rows!(
+        tx.conn(),
+        KeyRow,
+        sql::payments::CLAIM,
+        rows,
+        |new| [
+            new.fact.key.provider.as_str(),
+            new.fact.key.transaction_id.as_str(),
+            new.fact.key.kind.as_str(),
+            new.fact.event_id.as_ref().map(EventId::as_str),
+            new.fact.content.order_id.as_str(),
+            new.fact.content.amount.minor_units(),
+            new.fact.content.currency.as_str(),
+            Ts::truncated(new.fact.occurred_at),
+            new.verdict.as_str(),
+            new.fact.source.as_str(),
+        ],
+        now,
+    );
     keys.map_err(doing("claiming payments"))?
         .iter()
         .map(KeyRow::key)
         .collect()
 }
 
-/// The recorded content of payments.
+/// The recorded content of payments: the readable ones, and what is wrong with the others.
 pub(crate) async fn known(
     tx: &mut Tx,
     keys: &[&PaymentKey],
-) -> Result<HashMap<PaymentKey, Content>, Error> {
+) -> Result<(HashMap<PaymentKey, Content>, Vec<Error>), Error> {
     if keys.is_empty() {
-        return Ok(HashMap::new());
+        return Ok((HashMap::new(), Vec::new()));
     }
-    let rows = match tx.conn() {
-        Conn::Postgres(c) => {
-            let column = |f: fn(&PaymentKey) -> &str| -> Vec<&str> {
-                keys.iter().map(|key| f(key)).collect()
-            };
-            sqlx::query_as::<_, KnownRow>(sql::PAYMENTS_KNOWN.postgres)
-                .bind(column(|key| key.provider.as_str()))
-                .bind(column(|key| key.transaction_id.as_str()))
-                .bind(column(|key| key.kind.as_str()))
-                .fetch_all(&mut **c)
-                .await
-        }
-        Conn::Sqlite(c) => {
-            sqlx::query_as::<_, KnownRow>(sql::PAYMENTS_KNOWN.sqlite)
-                .bind(
-                    Value::from(keys.iter().map(|key| json_key(key)).collect::<Vec<_>>())
-                        .to_string(),
-                )
-                .fetch_all(&mut **c)
-                .await
-        }
-    };
-    rows.map_err(doing("reading known payments"))?
-        .into_iter()
-        .map(|row| {
-            let at = Row {
-                table: "payments",
-                id: &row.key.transaction_id,
-            };
-            let content = Content {
-                order_id: at.column("order_id", row.order_id.parse())?,
-                amount: at.column("amount", row.amount.try_into())?,
-                currency: at.column("currency", row.currency.parse())?,
-            };
-            Ok((row.key.key()?, content))
-        })
-        .collect()
+    let rows = fetch_rows!(
+        tx.conn(),
+        Checked<Known>,
+        sql::payments::KNOWN,
+        keys,
+        |key| [
+            key.provider.as_str(),
+            key.transaction_id.as_str(),
+            key.kind.as_str(),
+        ],
+    );
+    let (known, unreadable) = sort_out(rows.map_err(doing("reading known payments"))?);
+    tx.note_unreadable(&unreadable);
+    let known = known.into_iter().map(|known| (known.key, known.content));
+    Ok((known.collect(), unreadable))
+}
+
+/// A payment's key as errors about its row name it.
+pub(crate) fn row_name(key: &PaymentKey) -> String {
+    format!("{}/{}/{}", key.provider, key.transaction_id, key.kind)
 }
 
 /// Rewrites verdicts of payments that are stored with `stored`; returns how many it rewrote.
-pub(crate) async fn judge(
+pub(crate) async fn set_verdicts(
     tx: &mut Tx,
     changed: &[(&PaymentKey, Verdict)],
     stored: Verdict,
@@ -323,62 +253,27 @@ pub(crate) async fn judge(
     if changed.is_empty() {
         return Ok(0);
     }
-    let rewritten = match tx.conn() {
-        Conn::Postgres(c) => {
-            let column = |f: fn(&PaymentKey) -> &str| -> Vec<&str> {
-                changed.iter().map(|(key, _)| f(key)).collect()
-            };
-            sqlx::query(sql::PAYMENTS_JUDGE.postgres)
-                .bind(column(|key| key.provider.as_str()))
-                .bind(column(|key| key.transaction_id.as_str()))
-                .bind(column(|key| key.kind.as_str()))
-                .bind(
-                    changed
-                        .iter()
-                        .map(|(_, verdict)| verdict.as_str())
-                        .collect::<Vec<_>>(),
-                )
-                .bind(stored.as_str())
-                .execute(&mut **c)
-                .await
-                .map(|done| done.rows_affected())
-        }
-        Conn::Sqlite(c) => {
-            let json: Vec<Value> = changed
-                .iter()
-                .map(|(key, verdict)| {
-                    json!([
-                        key.provider.as_str(),
-                        key.transaction_id.as_str(),
-                        key.kind.as_str(),
-                        verdict.as_str()
-                    ])
-                })
-                .collect();
-            sqlx::query(sql::PAYMENTS_JUDGE.sqlite)
-                .bind(Value::from(json).to_string())
-                .bind(stored.as_str())
-                .execute(&mut **c)
-                .await
-                .map(|done| done.rows_affected())
-        }
-    };
-    rewritten.map_err(doing("writing verdicts"))
+    execute_rows!(
+        tx.conn(),
+        sql::payments::SET_VERDICTS,
+        changed,
+        |row| [
+            row.0.provider.as_str(),
+            row.0.transaction_id.as_str(),
+            row.0.kind.as_str(),
+            row.1.as_str(),
+        ],
+        stored.as_str(),
+    )
+    .map_err(doing("writing verdicts"))
 }
 
-fn json_key(key: &PaymentKey) -> Value {
-    json!([
-        key.provider.as_str(),
-        key.transaction_id.as_str(),
-        key.kind.as_str()
-    ])
-}
-
-#[derive(sqlx::FromRow)]
-struct KeyRow {
-    provider: String,
-    transaction_id: String,
-    kind: String,
+from_row! {
+    struct KeyRow {
+        provider: String,
+        transaction_id: String,
+        kind: String,
+    }
 }
 
 impl KeyRow {
@@ -395,27 +290,63 @@ impl KeyRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct KnownRow {
-    #[sqlx(flatten)]
-    key: KeyRow,
-    order_id: String,
-    amount: i64,
-    currency: String,
+/// What is recorded about a payment.
+struct Known {
+    key: PaymentKey,
+    content: Content,
 }
 
-#[derive(sqlx::FromRow)]
-pub(crate) struct PaymentRow {
-    #[sqlx(flatten)]
-    key: KeyRow,
-    event_id: Option<String>,
-    order_id: String,
-    verdict: String,
-    amount: i64,
-    currency: String,
-    occurred_at: Ts,
-    received_at: Ts,
-    source: String,
+from_row! {
+    struct KnownRow {
+        ..key: KeyRow,
+        order_id: String,
+        amount: i64,
+        currency: String,
+    }
+}
+
+impl Stored for Known {
+    type Row = KnownRow;
+    const TABLE: &'static str = Payment::TABLE;
+    const KEY: &'static [&'static str] = Payment::KEY;
+}
+
+impl TryFrom<KnownRow> for Known {
+    type Error = Error;
+
+    fn try_from(row: KnownRow) -> Result<Self, Error> {
+        let at = Row {
+            table: Self::TABLE,
+            id: &row.key.transaction_id,
+        };
+        let content = Content {
+            order_id: at.column("order_id", row.order_id.parse())?,
+            amount: at.column("amount", row.amount.try_into())?,
+            currency: at.column("currency", row.currency.parse())?,
+        };
+        let key = row.key.key()?;
+        Ok(Self { key, content })
+    }
+}
+
+from_row! {
+    pub(crate) struct PaymentRow {
+        ..key: KeyRow,
+        event_id: Option<String>,
+        order_id: String,
+        verdict: String,
+        amount: i64,
+        currency: String,
+        occurred_at: Ts,
+        received_at: Ts,
+        source: String,
+    }
+}
+
+impl Stored for Payment {
+    type Row = PaymentRow;
+    const TABLE: &'static str = "payments";
+    const KEY: &'static [&'static str] = &["provider", "transaction_id", "kind"];
 }
 
 impl TryFrom<PaymentRow> for Payment {
@@ -438,10 +369,20 @@ impl TryFrom<PaymentRow> for Payment {
                 amount: at.column("amount", row.amount.try_into())?,
                 currency: at.column("currency", row.currency.parse())?,
             },
-            verdict: at.column("verdict", row.verdict.parse())?,
+            verdict: recorded(at, &row.verdict)?,
             occurred_at: row.occurred_at.0,
             received_at: row.received_at.0,
             source: at.column("source", row.source.parse())?,
         })
+    }
+}
+
+/// A verdict that payments are stored with; others leave no payment behind.
+fn recorded(at: Row<'_>, text: &str) -> Result<Verdict, Error> {
+    let verdict: Verdict = at.column("verdict", text.parse())?;
+    if verdict.is_recorded() {
+        Ok(verdict)
+    } else {
+        Err(at.wrong("verdict", "payments are never recorded with this verdict"))
     }
 }

@@ -1,26 +1,23 @@
-//! Publishing again from a point in time, and how much waits to be published.
+//! Publishing again from a point in time.
 
 use time::OffsetDateTime;
 
-use crate::conn::{Tx, execute, fetch_all};
 use crate::error::{Error, doing};
-use crate::sql::outbox as sql;
-use crate::store::{Clock, Store};
+use crate::leases::{self, Lease};
+use crate::outbox::{self, Histories};
+use crate::run::fetch_all;
+use crate::sql;
+use crate::store::Store;
 use crate::ts::Ts;
+use crate::tx::Tx;
 
 /// Rows walked over in one transaction.
-const STEP_MAX: i64 = 5_000;
+const STEP_MAX: u32 = 5_000;
 
 /// Behind every id: ids are ASCII letters, digits and `. _ : -`.
 const BEHIND_EVERY_ID: &str = "~";
 
-/// Before and behind every time the edge lets in.
-const DISTANT_DAYS: i64 = 800_000;
-
-/// How much of each kind is counted; a longer backlog shows as this much.
-const COUNT_MAX: i64 = 100_000;
-
-/// What is marked to be published again.
+/// What is to be published again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Republished {
     /// Transitions.
@@ -29,154 +26,105 @@ pub struct Republished {
     pub exceptions: u64,
 }
 
-/// How much waits to be published.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct OutboxGauges {
-    /// Events that are not published; of a long backlog its first part.
-    pub unpublished: i64,
-    /// How long the oldest of them has waited.
-    pub oldest_seconds: f64,
-    /// Events that can't be published.
-    pub set_aside: i64,
-}
-
 impl Store {
-    /// Takes the marks off everything since a time, also from what was set aside. In steps, each a
-    /// transaction: done again after a failure it does the rest.
-    pub async fn republish_since(&self, since: OffsetDateTime) -> Result<Republished, Error> {
-        self.republish_in_steps(since, STEP_MAX).await
+    /// Puts everything since a time to the front of the outbox again; nothing if the lease is lost on the way.
+    ///
+    /// In steps, each a transaction, all under the lease, so that nothing is published meanwhile: what the outbox
+    /// still holds of an order is published after what happened to it before. Done again after a failure,
+    /// more is published twice.
+    pub async fn republish_since(
+        &self,
+        lease: &Lease,
+        since: OffsetDateTime,
+    ) -> Result<Option<Republished>, Error> {
+        self.republish_in_steps(lease, since, STEP_MAX).await
     }
 
     pub(crate) async fn republish_in_steps(
         &self,
+        lease: &Lease,
         since: OffsetDateTime,
-        step_max: i64,
-    ) -> Result<Republished, Error> {
+        step_max: u32,
+    ) -> Result<Option<Republished>, Error> {
         let since = Ts::truncated(since);
         let mut done = Republished::default();
-        let mut after = Some((String::new(), 0));
+        let mut after = Some(String::new());
         while let Some(start) = after {
-            let step = self.write("republishing", move |tx| {
-                let start = start.clone();
-                Box::pin(async move { transitions_step(tx, start, since, step_max).await })
-            });
-            let (marked, next) = step.await?;
-            done.transitions += marked;
+            let args = (lease.clone(), start, since, step_max);
+            let step = self.write("republishing", args, transitions_step);
+            let Some((count, next)) = step.await? else {
+                return Ok(None);
+            };
+            done.transitions += count;
             after = next;
         }
         let mut after = Some((since, String::new()));
         while let Some(start) = after {
-            let step = self.write("republishing", move |tx| {
-                let start = start.clone();
-                Box::pin(async move { exceptions_step(tx, start, step_max).await })
-            });
-            let (marked, next) = step.await?;
-            done.exceptions += marked;
+            let args = (lease.clone(), start, step_max);
+            let step = self.write("republishing", args, exceptions_step);
+            let Some((count, next)) = step.await? else {
+                return Ok(None);
+            };
+            done.exceptions += count;
             after = next;
         }
-        Ok(done)
-    }
-
-    /// Counts what waits to be published.
-    pub async fn outbox_gauges(&self) -> Result<OutboxGauges, Error> {
-        let clock = self.options.clock;
-        self.read(move |conn| {
-            Box::pin(async move {
-                let counting = || doing("counting unpublished events");
-                let unpublished = fetch_all!(conn, (i64,), sql::GAUGE_UNPUBLISHED, COUNT_MAX)
-                    .map_err(counting())?;
-                let oldest =
-                    fetch_all!(conn, (Ts,), sql::GAUGE_UNPUBLISHED_OLDEST).map_err(counting())?;
-                let set_aside =
-                    fetch_all!(conn, (i64,), sql::GAUGE_SET_ASIDE).map_err(counting())?;
-                let now = match clock {
-                    Clock::Fixed(at) => vec![(Ts(at),)],
-                    Clock::Database => {
-                        fetch_all!(conn, (Ts,), crate::sql::CLOCK).map_err(counting())?
-                    }
-                };
-                let oldest_seconds = match (now.first(), oldest.first()) {
-                    (Some((now,)), Some((at,))) => (now.0 - at.0).as_seconds_f64().max(0.0),
-                    _ => 0.0,
-                };
-                Ok(OutboxGauges {
-                    unpublished: unpublished.first().map_or(0, |row| row.0),
-                    oldest_seconds,
-                    set_aside: set_aside.first().map_or(0, |row| row.0),
-                })
-            })
-        })
-        .await
+        Ok(Some(done))
     }
 }
 
-/// One step over the transitions; where the next one starts, if there is one.
+/// One step over the transitions, by whole orders; how many, and where the next step starts, if there is one. Nothing
+/// without the lease.
 async fn transitions_step(
     tx: &mut Tx,
-    (order_id, version): (String, i64),
-    since: Ts,
-    step_max: i64,
-) -> Result<(u64, Option<(String, i64)>), Error> {
-    let start = order_id.as_str();
-    let marking = || doing("marking transitions to be published again");
-    let end = fetch_all!(
+    (lease, after, since, step_max): &(Lease, String, Ts, u32),
+) -> Result<Option<(u64, Option<String>)>, Error> {
+    if !leases::renew(tx, lease).await? {
+        return Ok(None);
+    }
+    let next = fetch_all!(
         tx.conn(),
-        (String, i64),
-        sql::TRANSITIONS_STEP,
-        start,
-        version,
-        step_max - 1
+        (String,),
+        sql::transitions::STEP,
+        after,
+        i64::from(*step_max) - 1
     )
-    .map_err(marking())?
-    .pop();
-    let (end_id, end_version) = match &end {
-        Some((id, version)) => (id.as_str(), *version),
-        None => (BEHIND_EVERY_ID, 0),
-    };
-    let marked = execute!(
-        tx.conn(),
-        sql::TRANSITIONS_AGAIN,
-        start,
-        version,
-        end_id,
-        end_version,
-        since
-    )
-    .map_err(marking())?;
-    Ok((marked, end))
+    .map_err(doing("reading the history of orders"))?
+    .pop()
+    .map(|(order_id,)| order_id);
+    let until = next.as_deref().unwrap_or(BEHIND_EVERY_ID);
+    let lines = Histories::Between(after, until, *since).read(tx).await?;
+    let count = lines.len() as u64;
+    let now = tx.now();
+    let events = lines.into_iter().map(|line| line.into_event(now)).collect();
+    outbox::insert_at_the_front(tx, events).await?;
+    Ok(Some((count, next)))
 }
 
-/// One step over the exceptions; where the next one starts, if there is one.
+/// One step over the exceptions, like [`transitions_step`].
 async fn exceptions_step(
     tx: &mut Tx,
-    (opened_at, id): (Ts, String),
-    step_max: i64,
-) -> Result<(u64, Option<(Ts, String)>), Error> {
-    let marking = || doing("marking exceptions to be published again");
-    let start = id.as_str();
-    let end = fetch_all!(
+    (lease, (opened_at, id), step_max): &(Lease, (Ts, String), u32),
+) -> Result<Option<(u64, Option<(Ts, String)>)>, Error> {
+    if !leases::renew(tx, lease).await? {
+        return Ok(None);
+    }
+    let rows = fetch_all!(
         tx.conn(),
         (Ts, String),
-        sql::EXCEPTIONS_STEP,
-        opened_at,
-        start,
-        step_max - 1
+        sql::exceptions::STEP,
+        *opened_at,
+        id.as_str(),
+        i64::from(*step_max)
     )
-    .map_err(marking())?
-    .pop();
-    let distant = Ts(OffsetDateTime::UNIX_EPOCH + time::Duration::days(DISTANT_DAYS));
-    let (end_at, end_id) = match &end {
-        Some((at, id)) => (*at, id.as_str()),
-        None => (distant, ""),
-    };
-    let marked = execute!(
-        tx.conn(),
-        sql::EXCEPTIONS_AGAIN,
-        opened_at,
-        start,
-        end_at,
-        end_id
-    )
-    .map_err(marking())?;
-    Ok((marked, end))
+    .map_err(doing("reading exceptions"))?;
+    let count = rows.len() as u64;
+    let next = (rows.len() == *step_max as usize)
+        .then(|| rows.last().cloned())
+        .flatten();
+    let events = rows
+        .into_iter()
+        .map(|(at, id)| (at, outbox::exception_line(&id)))
+        .collect();
+    outbox::insert_at_the_front(tx, events).await?;
+    Ok(Some((count, next)))
 }

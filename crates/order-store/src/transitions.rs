@@ -1,25 +1,31 @@
-//! What happened to an order: transitions, which are history and outbox in one row, and refusals.
+//! What happened to an order: transitions and refusals.
 
-use order_fsm::{OrderEvent, OrderId, OrderStatus, Provider, TransactionId, Transition};
+use order_fsm::{
+    Amount, Currency, OrderEvent, OrderId, OrderStatus, Provider, TransactionId, Transition,
+};
 use time::OffsetDateTime;
 
-use crate::conn::{Conn, Tx, execute, fetch_all};
+use crate::claim::PaymentRef;
+use crate::conn::Conn;
 use crate::error::{Error, doing};
 use crate::moved::Moved;
-use crate::orders::{NewOrder, Row};
-use crate::pay::PaymentRef;
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, Row, Stored, from_row};
+use crate::run::{execute_rows, fetch_all};
+use crate::source::Source;
 use crate::store::Store;
-use crate::ts::Ts;
-use crate::{Source, sql};
+use crate::ts::{Bound, Ts};
+use crate::tx::Tx;
+use crate::{outbox, sql};
 
 /// A line of an order's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryItem {
     /// The version it led to, or met.
     pub version: i64,
-    /// The status before; none for the creation and for refusals.
+    /// The status before; absent for the creation and for refusals.
     pub from: Option<OrderStatus>,
-    /// The status after; none for refusals.
+    /// The status after; absent for refusals.
     pub to: Option<OrderStatus>,
     /// What happened: `create` or an event.
     pub event: String,
@@ -27,7 +33,7 @@ pub struct HistoryItem {
     pub outcome: Outcome,
     /// Which way it came in.
     pub source: Source,
-    /// Who did it.
+    /// The actor.
     pub actor: String,
     /// Why, or why not.
     pub reason: Option<String>,
@@ -67,9 +73,13 @@ pub struct HistoryCursor {
     pub transaction_id: String,
 }
 
-impl HistoryItem {
-    /// The place of this item.
-    pub fn cursor(&self) -> HistoryCursor {
+/// A page of a history.
+pub type HistoryPage = Page<HistoryItem, HistoryCursor>;
+
+impl Listed for HistoryItem {
+    type Cursor = HistoryCursor;
+
+    fn cursor(&self) -> HistoryCursor {
         HistoryCursor {
             version: self.version,
             refused: self.outcome == Outcome::Refused,
@@ -95,43 +105,40 @@ impl Store {
     pub async fn history(
         &self,
         order_id: OrderId,
-        after: Option<HistoryCursor>,
+        from: Place<HistoryCursor>,
         limit: u32,
-    ) -> Result<Vec<HistoryItem>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let after = after.unwrap_or(HistoryCursor {
-                    version: 0,
-                    refused: false,
-                    at: OffsetDateTime::UNIX_EPOCH,
-                    event: String::new(),
-                    reason: String::new(),
-                    provider: String::new(),
-                    transaction_id: String::new(),
-                });
-                let rows = fetch_all!(
-                    conn,
-                    HistoryRow,
-                    sql::HISTORY,
-                    order_id.as_str(),
-                    after.version,
-                    i64::from(after.refused),
-                    Ts(after.at),
-                    after.event.as_str(),
-                    after.reason.as_str(),
-                    after.provider.as_str(),
-                    after.transaction_id.as_str(),
-                    i64::from(limit),
-                )
-                .map_err(doing("reading a history"))?;
-                rows.into_iter()
-                    .map(|row| row.into_item(&order_id))
-                    .collect()
-            })
-        })
-        .await
+    ) -> Result<HistoryPage, Error> {
+        let read = self.read("reading a history", (order_id, from, limit), history);
+        Ok(self.noting(read.await?))
     }
 }
+
+async fn history(
+    conn: &mut Conn,
+    (order_id, from, limit): &(OrderId, Place<HistoryCursor>, u32),
+) -> sqlx::Result<(HistoryPage, Vec<Error>)> {
+    let after = from.after.as_ref();
+    let text = |of: fn(&HistoryCursor) -> &str| after.map_or("", of);
+    let rows = fetch_all!(
+        conn,
+        Checked<HistoryItem>,
+        sql::transitions::HISTORY,
+        order_id.as_str(),
+        after.map_or(i64::MIN, |after| after.version),
+        after.map_or(0, |after| i64::from(after.refused)),
+        after.map_or(Bound::START, |after| after.at.into()),
+        text(|after| &after.event),
+        text(|after| &after.reason),
+        text(|after| &after.provider),
+        text(|after| &after.transaction_id),
+        page::fetch(*limit),
+        i64::from(from.passed),
+    )?;
+    Ok(page::page(rows, from, *limit))
+}
+
+/// The first line of each history: an order is created without an event.
+pub(crate) const CREATION: &str = "create";
 
 /// A transition to be written.
 pub(crate) struct NewTransition<'a> {
@@ -145,27 +152,18 @@ pub(crate) struct NewTransition<'a> {
     pub(crate) reason: Option<&'a str>,
     pub(crate) payment: Option<PaymentRef<'a>>,
     pub(crate) at: Ts,
+    /// The price; part of the published event, not of the history.
+    pub(crate) amount: Amount,
+    pub(crate) currency: Currency,
 }
 
 impl<'a> NewTransition<'a> {
-    /// The first of an order.
-    pub(crate) fn creation(order: &'a NewOrder, at: Ts) -> Self {
-        Self {
-            order_id: order.order_id.as_str(),
-            version: 1,
-            from: None,
-            to: OrderStatus::NotPaid,
-            event: "create",
-            source: Source::Api,
-            actor: &order.actor,
-            reason: None,
-            payment: None,
-            at,
-        }
-    }
-
-    /// A step that the update of an order returned.
-    pub(crate) fn step(event: OrderEvent, advanced: &'a Advanced) -> Self {
+    /// A step that the update of an order returned; no step changes what the order costs.
+    pub(crate) fn step(
+        event: OrderEvent,
+        advanced: &'a Advanced,
+        (amount, currency): (Amount, Currency),
+    ) -> Self {
         let Transition { from, to } = Transition::of(event);
         Self {
             order_id: &advanced.order_id,
@@ -178,16 +176,44 @@ impl<'a> NewTransition<'a> {
             reason: None,
             payment: None,
             at: advanced.updated_at,
+            amount,
+            currency,
         }
     }
 }
 
 /// What a guarded update returns for an order that it moved.
-#[derive(Debug, Clone, sqlx::FromRow)]
+#[derive(Debug, Clone)]
 pub(crate) struct Advanced {
     pub(crate) order_id: String,
     pub(crate) version: i64,
     pub(crate) updated_at: Ts,
+}
+
+from_row! {
+    pub(crate) struct AdvancedRow {
+        order_id: String,
+        version: i64,
+        updated_at: Ts,
+    }
+}
+
+impl Stored for Advanced {
+    type Row = AdvancedRow;
+    const TABLE: &'static str = "orders";
+    const KEY: &'static [&'static str] = &["order_id"];
+}
+
+impl TryFrom<AdvancedRow> for Advanced {
+    type Error = Error;
+
+    fn try_from(row: AdvancedRow) -> Result<Self, Error> {
+        Ok(Self {
+            order_id: row.order_id,
+            version: row.version,
+            updated_at: row.updated_at,
+        })
+    }
 }
 
 /// Writes transitions. Their key makes a version a fact that happens once.
@@ -195,66 +221,51 @@ pub(crate) async fn insert(tx: &mut Tx, rows: &[NewTransition<'_>]) -> Result<()
     if rows.is_empty() {
         return Ok(());
     }
-    let written = match tx.conn() {
-        Conn::Postgres(c) => {
-            let column = |f: fn(&NewTransition<'_>) -> Option<String>| {
-                rows.iter().map(f).collect::<Vec<_>>()
-            };
-            sqlx::query(sql::TRANSITIONS_INSERT.postgres)
-                .bind(rows.iter().map(|t| t.order_id).collect::<Vec<_>>())
-                .bind(rows.iter().map(|t| t.version).collect::<Vec<_>>())
-                .bind(
-                    rows.iter()
-                        .map(|t| t.from.map(OrderStatus::as_str))
-                        .collect::<Vec<_>>(),
-                )
-                .bind(rows.iter().map(|t| t.to.as_str()).collect::<Vec<_>>())
-                .bind(rows.iter().map(|t| t.event).collect::<Vec<_>>())
-                .bind(rows.iter().map(|t| t.source.as_str()).collect::<Vec<_>>())
-                .bind(rows.iter().map(|t| t.actor).collect::<Vec<_>>())
-                .bind(column(|t| t.reason.map(str::to_owned)))
-                .bind(column(|t| t.payment.map(|p| p.provider.to_owned())))
-                .bind(column(|t| t.payment.map(|p| p.transaction_id.to_owned())))
-                .bind(rows.iter().map(|t| t.at).collect::<Vec<_>>())
-                .execute(&mut **c)
-                .await
-                .map(|done| done.rows_affected())
-        }
-        Conn::Sqlite(c) => {
-            let json: Vec<serde_json::Value> = rows
-                .iter()
-                .map(|t| {
-                    serde_json::json!([
-                        t.order_id,
-                        t.version,
-                        t.from.map(OrderStatus::as_str),
-                        t.to.as_str(),
-                        t.event,
-                        t.source.as_str(),
-                        t.actor,
-                        t.reason,
-                        t.payment.map(|p| p.provider),
-                        t.payment.map(|p| p.transaction_id),
-                        t.at.micros(),
-                    ])
-                })
-                .collect();
-            sqlx::query(sql::TRANSITIONS_INSERT.sqlite)
-                .bind(serde_json::Value::from(json).to_string())
-                .execute(&mut **c)
-                .await
-                .map(|done| done.rows_affected())
-        }
-    };
+    let written = execute_rows!(
+        tx.conn(),
+        sql::transitions::INSERT,
+        rows,
+        |t| [
+            t.order_id,
+            t.version,
+            t.from.map(OrderStatus::as_str),
+            t.to.as_str(),
+            t.event,
+            t.source.as_str(),
+            t.actor,
+            t.reason,
+            t.payment.map(|p| p.provider),
+            t.payment.map(|p| p.transaction_id),
+            t.at,
+        ],
+        Ts::IN_THE_OUTBOX,
+    );
     let written = written.map_err(doing("writing transitions"))?;
     if written != rows.len() as u64 {
-        return Err(Error::Raced("writing transitions"));
+        return Err(version_taken(rows));
     }
     tx.moved.extend(rows.iter().map(|row| Moved {
         order_id: row.order_id.to_owned(),
         version: row.version,
     }));
+    for row in rows {
+        tx.unpublished.push(row.at, outbox::transition_line(row));
+    }
     Ok(())
+}
+
+/// An order takes each version once, under its lock: if the next version is there already, the order was set back by
+/// hand.
+fn version_taken(rows: &[NewTransition<'_>]) -> Error {
+    let id = match rows {
+        [only] => only.order_id.to_owned(),
+        rows => format!("one of {} orders", rows.len()),
+    };
+    Row {
+        table: "orders",
+        id: &id,
+    }
+    .wrong("version", "the next version is in the history already")
 }
 
 /// A refusal to be written.
@@ -268,72 +279,113 @@ pub(crate) struct NewRefusal<'a> {
     pub(crate) actor: &'a str,
 }
 
-/// Writes a refusal, once per version met, event, reason and transaction.
-pub(crate) async fn refuse(tx: &mut Tx, refusal: &NewRefusal<'_>) -> Result<(), Error> {
+/// Writes refusals, each once per version met, event, reason and transaction.
+pub(crate) async fn refuse(tx: &mut Tx, refusals: &[NewRefusal<'_>]) -> Result<(), Error> {
+    if refusals.is_empty() {
+        return Ok(());
+    }
     let now = tx.now();
-    execute!(
+    execute_rows!(
         tx.conn(),
-        sql::REFUSAL_INSERT,
-        refusal.order_id,
-        refusal.version,
-        refusal.event.as_str(),
-        refusal.reason,
-        refusal.payment.map_or("", |payment| payment.provider),
-        refusal.payment.map_or("", |payment| payment.transaction_id),
-        refusal.source.as_str(),
-        refusal.actor,
+        sql::refusals::INSERT,
+        refusals,
+        |r| [
+            r.order_id,
+            r.version,
+            r.event.as_str(),
+            r.reason,
+            r.payment.map_or("", |payment| payment.provider),
+            r.payment.map_or("", |payment| payment.transaction_id),
+            r.source.as_str(),
+            r.actor,
+        ],
         now,
     )
     .map(drop)
-    .map_err(doing("writing a refusal"))
+    .map_err(doing("writing refusals"))
 }
 
-#[derive(sqlx::FromRow)]
-struct HistoryRow {
-    version: i64,
-    rank: i64,
-    from_status: Option<String>,
-    to_status: Option<String>,
-    event: String,
-    source: String,
-    actor: String,
-    reason: Option<String>,
-    provider: String,
-    transaction_id: String,
-    at: Ts,
+from_row! {
+    pub(crate) struct HistoryRow {
+        order_id: String,
+        version: i64,
+        rank: i64,
+        from_status: Option<String>,
+        to_status: Option<String>,
+        event: String,
+        source: String,
+        actor: String,
+        reason: Option<String>,
+        provider: String,
+        transaction_id: String,
+        at: Ts,
+    }
 }
 
-impl HistoryRow {
-    fn into_item(self, order_id: &OrderId) -> Result<HistoryItem, Error> {
+impl Stored for HistoryItem {
+    type Row = HistoryRow;
+    const TABLE: &'static str = TRANSITIONS;
+    const KEY: &'static [&'static str] = &["order_id", "version"];
+
+    fn table_of(_: &'static str, number: &dyn Fn(&'static str) -> Option<i64>) -> &'static str {
+        table_of(number("rank").unwrap_or_default())
+    }
+}
+
+/// A line of history comes from one of two tables.
+fn table_of(rank: i64) -> &'static str {
+    if rank == 0 { TRANSITIONS } else { "refusals" }
+}
+
+const TRANSITIONS: &str = "transitions";
+
+impl TryFrom<HistoryRow> for HistoryItem {
+    type Error = Error;
+
+    fn try_from(row: HistoryRow) -> Result<Self, Error> {
         let at = Row {
-            table: "transitions",
-            id: order_id.as_str(),
+            table: table_of(row.rank),
+            id: &row.order_id,
         };
         let status = |column, text: Option<String>| {
             text.map(|text| at.column(column, text.parse())).transpose()
         };
-        let provider = Some(self.provider).filter(|text| !text.is_empty());
-        let transaction_id = Some(self.transaction_id).filter(|text| !text.is_empty());
-        Ok(HistoryItem {
-            version: self.version,
-            from: status("from_status", self.from_status)?,
-            to: status("to_status", self.to_status)?,
-            event: self.event,
-            outcome: if self.rank == 0 {
-                Outcome::Applied
-            } else {
-                Outcome::Refused
-            },
-            source: at.column("source", self.source.parse())?,
-            actor: self.actor,
-            reason: self.reason,
+        let provider = Some(row.provider).filter(|text| !text.is_empty());
+        let transaction_id = Some(row.transaction_id).filter(|text| !text.is_empty());
+        let outcome = if row.rank == 0 {
+            Outcome::Applied
+        } else {
+            Outcome::Refused
+        };
+        if row.rank == 0 && row.to_status.is_none() {
+            return Err(at.wrong("to_status", "no status"));
+        }
+        Ok(Self {
+            version: at.version("version", row.version)?,
+            from: status("from_status", row.from_status)?,
+            to: status("to_status", row.to_status)?,
+            event: event(at, row.event)?,
+            outcome,
+            source: at.column("source", row.source.parse())?,
+            actor: row.actor,
+            reason: row.reason,
             provider: provider
                 .map(|p| at.column("provider", p.parse()))
                 .transpose()?,
             transaction_id: transaction_id
                 .map(|t| at.column("transaction_id", t.parse()))
                 .transpose()?,
-            at: self.at.0,
+            at: row.at.0,
         })
+    }
+}
+
+/// A history contains the creation and events only.
+fn event(at: Row<'_>, text: String) -> Result<String, Error> {
+    let known = OrderEvent::ALL.map(OrderEvent::as_str);
+    if text == CREATION || known.contains(&text.as_str()) {
+        Ok(text)
+    } else {
+        Err(at.wrong("event", "isn't an event of an order"))
     }
 }

@@ -1,33 +1,33 @@
-//! What can go wrong while a test's server is started or disturbed.
+//! What can go wrong with a test's server.
 
 use std::io;
 
-/// Why there is no server, or why it could not be disturbed as asked.
+/// A server that can't be started or controlled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server's programs are not on this machine.
+    /// The server's programs aren't on this machine.
     #[error(
-        "no {program} on this machine (searched: {searched}); `scripts/test servers` installs it, \
-         or name it in {variable}"
+        "no {program} on this machine (searched: {searched}); install it with \
+         `scripts/test servers`, or set {variable}"
     )]
     Missing {
-        /// What was looked for.
+        /// The program.
         program: &'static str,
-        /// Where it was looked for, in that order.
+        /// The places that were searched, in order.
         searched: String,
-        /// The variable that names it.
+        /// The variable that can name its place.
         variable: &'static str,
     },
-    /// The operating system refused something.
-    #[error("could not {doing}")]
+    /// A call to the operating system failed.
+    #[error("cannot {doing}")]
     Io {
-        /// What was being done.
+        /// What the call was for.
         doing: String,
-        /// What the operating system said.
+        /// The cause.
         source: io::Error,
     },
-    /// A program ended when it should not have.
+    /// A program ended unexpectedly.
     #[error("{program} ended ({status}); its log ends with:\n{log}")]
     Ended {
         /// The program.
@@ -37,32 +37,32 @@ pub enum Error {
         /// The last lines of its log.
         log: String,
     },
-    /// The server runs but does not answer.
-    #[error("{program} did not get ready within {seconds} s; its log ends with:\n{log}")]
+    /// A server runs but doesn't answer.
+    #[error("{program} was not ready within {seconds} s; its log ends with:\n{log}")]
     NotReady {
         /// The program.
         program: &'static str,
-        /// How long it was waited for.
+        /// The time that it had.
         seconds: u64,
         /// The last lines of its log.
         log: String,
     },
-    /// It was to be disturbed, but is not running.
+    /// The server has to run for this, but doesn't.
     #[error("{program} is not running")]
     NotRunning {
         /// The program.
         program: &'static str,
     },
-    /// It was to be started, but is running.
+    /// The server has to be started, but runs already.
     #[error("{program} is still running")]
     StillRunning {
         /// The program.
         program: &'static str,
     },
-    /// It was to be disturbed, but belongs to somebody else.
-    #[error("this server was named by {variable}; the kit disturbs only servers that it started")]
+    /// The server isn't this kit's to control.
+    #[error("the server that {variable} names can't be controlled by a test; unset the variable")]
     NotOurs {
-        /// The variable that named it.
+        /// The variable.
         variable: &'static str,
     },
 }
@@ -73,7 +73,7 @@ impl Error {
         move |source| Self::Io { doing, source }
     }
 
-    /// The sentence with its causes, for a panic message.
+    /// The error and its causes in one line, for a panic message.
     pub(crate) fn in_full(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);

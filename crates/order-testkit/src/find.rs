@@ -1,5 +1,4 @@
-//! Where the servers' programs are: the same places, in the same order, as in
-//! `scripts/lib/servers.sh`.
+//! Finds the servers' programs: in the same places, in the same order, as `scripts/lib/servers.sh`.
 
 use std::{
     env, fs,
@@ -11,6 +10,7 @@ use crate::Error;
 /// The version that `scripts/lib/servers.sh` keeps in its cache.
 const NATS_CACHED: &str = "nats-server-2.15.1";
 const NATS_OLD_CACHED: &str = "nats-server-debian";
+const PGBOUNCER_CACHED: &str = "pgbouncer-debian/pgbouncer";
 
 /// The folder with `initdb` and `postgres`.
 pub(crate) fn postgres_bin() -> Result<PathBuf, Error> {
@@ -30,7 +30,7 @@ pub(crate) fn postgres_bin() -> Result<PathBuf, Error> {
     existing("postgres", VARIABLE, &folders, has_postgres)
 }
 
-/// The nats-server that tests use unless they say otherwise.
+/// The nats-server that tests use by default.
 pub(crate) fn nats_server() -> Result<PathBuf, Error> {
     const VARIABLE: &str = "ORDERD_NATS_SERVER";
     if let Some(named) = variable(VARIABLE) {
@@ -50,6 +50,18 @@ pub(crate) fn old_nats_server() -> Result<PathBuf, Error> {
     }
     let files: Vec<PathBuf> = caches().map(|dir| dir.join(NATS_OLD_CACHED)).collect();
     existing("old nats-server", VARIABLE, &files, Path::is_file)
+}
+
+/// PgBouncer, which Debian's package puts into a folder of the superuser's path.
+pub(crate) fn pgbouncer() -> Result<PathBuf, Error> {
+    const VARIABLE: &str = "ORDERD_PGBOUNCER";
+    if let Some(named) = variable(VARIABLE) {
+        return existing("pgbouncer", VARIABLE, &[named], Path::is_file);
+    }
+    let mut files: Vec<PathBuf> = path_folders().map(|dir| dir.join("pgbouncer")).collect();
+    files.push(PathBuf::from("/usr/sbin/pgbouncer"));
+    files.extend(caches().map(|dir| dir.join(PGBOUNCER_CACHED)));
+    existing("pgbouncer", VARIABLE, &files, Path::is_file)
 }
 
 fn existing(
@@ -104,7 +116,7 @@ fn path_folders() -> impl Iterator<Item = PathBuf> {
     env::split_paths(&path).collect::<Vec<_>>().into_iter()
 }
 
-/// The user's cache, and the machine's for what another user has to be able to run.
+/// The user's cache, and the machine's for programs that another user must be able to run.
 fn caches() -> impl Iterator<Item = PathBuf> {
     let own =
         variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));

@@ -1,4 +1,4 @@
-//! Names, ports and an environment that don't collide with anything else on the machine.
+//! Names, ports and an environment that don't collide with others on the machine.
 
 use std::{
     env,
@@ -12,8 +12,8 @@ use std::{
 
 use crate::Error;
 
-/// A name that no other test uses, now or in an earlier run on the same server: good for databases,
-/// streams and consumers.
+/// A name for a database, stream or consumer that no other test uses, now or in an earlier run on
+/// the same server.
 pub fn unique_name(prefix: &str) -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -24,11 +24,10 @@ pub fn unique_name(prefix: &str) -> String {
     )
 }
 
-/// Takes the caller's settings of orderd, of NATS and of PostgreSQL out of a command's environment.
+/// Removes the settings of orderd, NATS and PostgreSQL from a command's environment.
 ///
 /// For every orderd that a test starts, before the test's own settings are added: orderd refuses
-/// `ORDERD_…` variables that it does not know, and those that name the kit's servers are among
-/// them.
+/// `ORDERD_…` variables that it doesn't know, such as those that name the kit's servers.
 pub fn clear_settings(command: &mut Command) {
     for (name, _) in env::vars_os().filter(|(name, _)| is_setting(name)) {
         command.env_remove(name);
@@ -45,9 +44,9 @@ fn is_setting(name: &OsStr) -> bool {
 
 /// A port on 127.0.0.1 that is free now.
 ///
-/// It lies below the range from which the system gives ports to outgoing connections: while a
-/// killed server is away, a client that keeps reconnecting would otherwise be given the server's
-/// own port, connect to itself, and keep the server from starting again.
+/// It is below the range of ports for outgoing connections. Otherwise, while a killed server is
+/// down, a client that keeps reconnecting could be given the server's port, connect to itself, and
+/// keep the server from starting again.
 pub(crate) fn free_port() -> Result<u16, Error> {
     const LOWEST: u16 = 15_000;
     const COUNT: u16 = 17_000;
@@ -63,7 +62,8 @@ pub(crate) fn free_port() -> Result<u16, Error> {
     Err(Error::io("find a free port on 127.0.0.1")(last))
 }
 
-/// The standard library's hash maps are seeded by the operating system: enough to keep names apart.
+/// The seed of the standard library's hash maps comes from the operating system, which is random
+/// enough for names.
 fn random() -> u64 {
     RandomState::new().hash_one(process::id())
 }

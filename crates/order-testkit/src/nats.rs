@@ -10,67 +10,106 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Signal;
+
 use crate::{
     Error, find,
     guard::Guard,
     names::{free_port, unique_name},
-    server::{Recipe, Server},
+    processes,
+    server::{self, Recipe, Server, controls},
 };
 
-/// A URL: [`Nats::shared`] is then this server.
+/// The variable with the URL of the server that [`Nats::shared`] then is.
 const SHARED_URL: &str = "ORDERD_TEST_NATS_URL";
 const NAME: &str = "nats-server";
+
+/// The file with the settings, in the server's folder.
+const SETTINGS: &str = "server.conf";
 
 /// A nats-server with JetStream and without any stream.
 #[derive(Debug)]
 pub struct Nats {
     url: String,
-    /// None if the server was named from outside.
+    server_name: String,
+    /// `None` if the variable named the server.
     own: Option<Server>,
 }
 
 impl Nats {
-    /// A server of the caller's own.
+    /// Starts a server for the caller alone.
     ///
     /// # Errors
-    /// No nats-server on the machine, or it doesn't start.
+    /// There is no nats-server on the machine, or it doesn't start.
     pub fn start() -> Result<Self, Error> {
         Self::start_with(&find::nats_server()?)
     }
 
-    /// A server of the caller's own that runs another program, of another version perhaps.
+    /// Starts a server for the caller alone with this program, such as another version.
     ///
     /// # Errors
-    /// It doesn't start.
+    /// The program doesn't start.
     pub fn start_with(program: &Path) -> Result<Self, Error> {
-        for _ in 0..2 {
-            match Self::try_start(program) {
-                // Somebody may have taken the port between our look and the server's.
-                Err(Error::Ended { .. }) => {}
-                result => return result,
-            }
-        }
-        Self::try_start(program)
+        server::start(NAME, || Self::try_start(program, ""))
     }
 
-    /// Debian's nats-server (2.9.10 on Debian 12), for [`Nats::start_with`]: the one that
+    /// Starts a server for the caller alone with settings besides its address, its name and the folder
+    /// of JetStream: users, accounts, limits.
+    ///
+    /// # Errors
+    /// There is no nats-server on the machine, or it doesn't start with these settings.
+    pub fn start_configured(settings: &str) -> Result<Self, Error> {
+        let program = find::nats_server()?;
+        server::start(NAME, || Self::try_start(&program, settings))
+    }
+
+    /// Gives the running server other settings to read. It says nothing when it has, and refuses what it
+    /// can't change while it runs. Version 2.9.10 loses JetStream over it.
+    ///
+    /// # Errors
+    /// The server isn't running, or not this kit's own.
+    pub fn configure(&mut self, settings: &str) -> Result<(), Error> {
+        let server_name = self.server_name.clone();
+        let server = self.own()?;
+        let pid = server.pid()?;
+        write(server.folder(), &server_name, settings)?;
+        processes::send(Signal::HUP, &[pid])
+    }
+
+    /// Restarts the server with other settings.
+    ///
+    /// # Errors
+    /// The server isn't running, not this kit's own, or doesn't start with these settings.
+    pub fn restart_configured(&mut self, settings: &str) -> Result<(), Error> {
+        let server_name = self.server_name.clone();
+        let server = self.own()?;
+        server.stop()?;
+        write(server.folder(), &server_name, settings)?;
+        server.start_again()
+    }
+
+    /// Debian's nats-server (2.9.10 on Debian 12), for [`Nats::start_with`]: the program that
     /// `ORDERD_OLD_NATS_SERVER` names, or the one in the cache of `scripts/lib/servers.sh`.
     ///
     /// # Errors
-    /// It isn't on the machine.
+    /// The program isn't on the machine.
     pub fn old_program() -> Result<PathBuf, Error> {
         find::old_nats_server()
     }
 
-    /// The server that all tests of this process share; the one that `ORDERD_TEST_NATS_URL` names,
-    /// if it is set.
+    /// The server that all tests of this process share. If `ORDERD_TEST_NATS_URL` is set, it names
+    /// the server.
     ///
     /// # Panics
-    /// If there is none: a test that needs it has to fail.
+    /// If there is no server, so that a test that needs one fails.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Nats> = OnceLock::new();
         SHARED.get_or_init(|| match env::var(SHARED_URL) {
-            Ok(url) if !url.is_empty() => Self { url, own: None },
+            Ok(url) if !url.is_empty() => Self {
+                url,
+                server_name: String::new(),
+                own: None,
+            },
             _ => Self::start()
                 .unwrap_or_else(|error| panic!("no nats-server for tests: {}", error.in_full())),
         })
@@ -81,92 +120,45 @@ impl Nats {
         &self.url
     }
 
-    /// An orderly stop.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn stop(&mut self) -> Result<(), Error> {
-        self.own()?.stop()
-    }
-
-    /// SIGKILL.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn kill(&mut self) -> Result<(), Error> {
-        self.own()?.kill()
-    }
-
-    /// Starts a stopped or killed server on the same port with the same data.
-    ///
-    /// # Errors
-    /// It is still running, doesn't start, or isn't ours.
-    pub fn start_again(&mut self) -> Result<(), Error> {
-        self.own()?.start_again()
-    }
-
-    /// SIGSTOP: connections stay open and nothing answers.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn pause(&mut self) -> Result<(), Error> {
-        self.own()?.pause()
-    }
-
-    /// Lets a paused server go on.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn resume(&mut self) -> Result<(), Error> {
-        self.own()?.resume()
-    }
-
-    /// Its process id.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn pid(&mut self) -> Result<u32, Error> {
-        self.own()?.pid()
-    }
-
-    /// Where its data and its `server.log` are, if it is ours.
-    pub fn folder(&self) -> Option<&Path> {
-        self.own.as_ref().map(Server::folder)
-    }
-
-    fn try_start(program: &Path) -> Result<Self, Error> {
-        let guard = Guard::new("orderd_nats", None)?;
+    fn try_start(program: &Path, settings: &str) -> Result<Self, Error> {
+        let guard = Guard::new("orderd_nats_", None)?;
+        let server_name = unique_name("orderd");
+        write(guard.folder(), &server_name, settings)?;
         let port = free_port()?;
-        let recipe = recipe(program, guard.folder(), port);
+        let recipe = recipe(program, guard.folder(), port, server_name.clone());
         Ok(Self {
             url: format!("nats://127.0.0.1:{port}"),
+            server_name,
             own: Some(Server::start(guard, recipe)?),
-        })
-    }
-
-    fn own(&mut self) -> Result<&mut Server, Error> {
-        self.own.as_mut().ok_or(Error::NotOurs {
-            variable: SHARED_URL,
         })
     }
 }
 
-fn recipe(program: &Path, folder: &Path, port: u16) -> Recipe {
-    let server_name = unique_name("orderd");
+controls!(Nats, SHARED_URL);
+
+/// The name is among the settings: a server refuses to read them again if it isn't.
+fn write(folder: &Path, server_name: &str, settings: &str) -> Result<(), Error> {
+    let settings = format!("server_name: {server_name}\n{settings}");
+    std::fs::write(folder.join(SETTINGS), settings).map_err(Error::io("write the settings"))
+}
+
+fn recipe(program: &Path, folder: &Path, port: u16, server_name: String) -> Recipe {
     let mut args: Vec<OsString> = vec!["-js".into(), "-sd".into(), folder.join("data").into()];
-    args.extend(["-a", "127.0.0.1", "-n", &server_name].map(OsString::from));
+    args.extend(["-a", "127.0.0.1"].map(OsString::from));
     args.extend(["-p".into(), port.to_string().into()]);
+    args.extend(["-c".into(), folder.join(SETTINGS).into()]);
     Recipe {
         name: NAME,
         program: program.to_owned(),
         args,
-        stop_signal: "TERM",
-        end_signal: "KILL",
+        stop_signal: Signal::TERM,
+        end_signal: Signal::KILL,
         is_ready: Box::new(move |_| greets(port, &server_name)),
     }
 }
 
-/// A nats-server speaks first, and says its name: another server on our port isn't taken for ours.
+/// A nats-server sends a greeting with its name, so another server on the port isn't mistaken for
+/// this one.
 fn greets(port: u16, server_name: &str) -> bool {
     const BOUND: Duration = Duration::from_secs(1);
     let greeting = || -> std::io::Result<String> {

@@ -8,65 +8,60 @@ use std::{
     sync::OnceLock,
 };
 
+use rustix::process::Signal;
+
 use crate::{
     Error, find,
     guard::{Guard, User},
     names::free_port,
-    server::{Recipe, Server},
+    server::{self, Recipe, Server, controls},
 };
 
-/// An admin URL: [`Postgres::shared`] is then this server.
+/// The variable with the admin URL of the server that [`Postgres::shared`] then is.
 const SHARED_URL: &str = "ORDERD_TEST_POSTGRES_URL";
 
-/// A PostgreSQL server. It has no databases but its own; callers create theirs through
+/// A PostgreSQL server with its default databases only; callers create theirs through
 /// [`Postgres::admin_url`].
 #[derive(Debug)]
 pub struct Postgres {
     admin_url: String,
-    /// None if the server was named from outside.
+    /// `None` if the variable named the server.
     own: Option<Server>,
 }
 
-/// What a crash of the machine would cost.
+/// Whether committed data survives a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// PostgreSQL's defaults, for tests about crashes.
+    /// It does: PostgreSQL's defaults, for tests about crashes.
     #[default]
     Full,
-    /// Nothing is synced to the disk: faster, and the same for tests that kill nothing.
+    /// It doesn't: nothing is synced to the disk. Faster, for tests that kill nothing.
     Fast,
 }
 
 impl Postgres {
-    /// A server of the caller's own, with [`Durability::Full`].
+    /// Starts a server for the caller alone, with [`Durability::Full`].
     ///
     /// # Errors
-    /// No PostgreSQL on the machine, or it doesn't start.
+    /// There is no PostgreSQL on the machine, or it doesn't start.
     pub fn start() -> Result<Self, Error> {
         Self::start_with(Durability::Full)
     }
 
-    /// A server of the caller's own.
+    /// Starts a server for the caller alone.
     ///
     /// # Errors
-    /// No PostgreSQL on the machine, or it doesn't start.
+    /// There is no PostgreSQL on the machine, or it doesn't start.
     pub fn start_with(durability: Durability) -> Result<Self, Error> {
         let bin = find::postgres_bin()?;
-        for _ in 0..2 {
-            match Self::try_start(&bin, durability) {
-                // Somebody may have taken the port between our look and the server's.
-                Err(Error::Ended { program: NAME, .. }) => {}
-                result => return result,
-            }
-        }
-        Self::try_start(&bin, durability)
+        server::start(NAME, || Self::try_start(&bin, durability))
     }
 
-    /// The server that all tests of this process share, with [`Durability::Fast`]; the one that
-    /// `ORDERD_TEST_POSTGRES_URL` names, if it is set.
+    /// The server that all tests of this process share, with [`Durability::Fast`]. If
+    /// `ORDERD_TEST_POSTGRES_URL` is set, it names the server.
     ///
     /// # Panics
-    /// If there is none: a test that needs it has to fail.
+    /// If there is no server, so that a test that needs one fails.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(|| match env::var(SHARED_URL) {
@@ -79,71 +74,18 @@ impl Postgres {
         })
     }
 
-    /// Where to create databases: the superuser's own database.
+    /// The URL of the superuser's database, to create databases from.
     pub fn admin_url(&self) -> &str {
         &self.admin_url
     }
 
-    /// The URL of one database on this server, as the superuser.
+    /// The superuser's URL of a database on this server.
     pub fn url(&self, database: &str) -> String {
         with_database(&self.admin_url, database)
     }
 
-    /// A fast, orderly stop: open transactions are rolled back.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn stop(&mut self) -> Result<(), Error> {
-        self.own()?.stop()
-    }
-
-    /// SIGKILL to the server's main process; its children notice, and are waited for.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn kill(&mut self) -> Result<(), Error> {
-        self.own()?.kill()
-    }
-
-    /// Starts a stopped or killed server on the same port with the same data.
-    ///
-    /// # Errors
-    /// It is still running, doesn't start, or isn't ours.
-    pub fn start_again(&mut self) -> Result<(), Error> {
-        self.own()?.start_again()
-    }
-
-    /// SIGSTOP to all of its processes: connections stay open and nothing answers.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn pause(&mut self) -> Result<(), Error> {
-        self.own()?.pause()
-    }
-
-    /// Lets a paused server go on.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn resume(&mut self) -> Result<(), Error> {
-        self.own()?.resume()
-    }
-
-    /// The process id of its main process.
-    ///
-    /// # Errors
-    /// It isn't running, or isn't ours.
-    pub fn pid(&mut self) -> Result<u32, Error> {
-        self.own()?.pid()
-    }
-
-    /// Where its data and its `server.log` are, if it is ours.
-    pub fn folder(&self) -> Option<&Path> {
-        self.own.as_ref().map(Server::folder)
-    }
-
     fn try_start(bin: &Path, durability: Durability) -> Result<Self, Error> {
-        let mut guard = Guard::new("orderd_postgres", User::for_postgres()?)?;
+        let mut guard = Guard::new("orderd_postgres_", User::for_postgres()?)?;
         let data = guard.folder().join("data");
         initdb(&mut guard, bin, &data)?;
         let port = free_port()?;
@@ -153,18 +95,14 @@ impl Postgres {
             own: Some(Server::start(guard, recipe)?),
         })
     }
-
-    fn own(&mut self) -> Result<&mut Server, Error> {
-        self.own.as_mut().ok_or(Error::NotOurs {
-            variable: SHARED_URL,
-        })
-    }
 }
+
+controls!(Postgres, SHARED_URL);
 
 const NAME: &str = "postgres";
 const SUPERUSER: &str = "postgres";
 
-/// Not synced whatever the durability: what matters is what is written after this.
+/// Not synced, whatever the durability: crashes come later.
 fn initdb(guard: &mut Guard, bin: &Path, data: &Path) -> Result<(), Error> {
     let mut args = words("--no-sync --auth=trust --encoding=UTF8 --locale=C");
     args.extend([
@@ -174,7 +112,7 @@ fn initdb(guard: &mut Guard, bin: &Path, data: &Path) -> Result<(), Error> {
         data.into(),
     ]);
     let status = guard
-        .spawn(&bin.join("initdb"), &args, "KILL")?
+        .spawn(&bin.join("initdb"), &args, Signal::KILL)?
         .wait()
         .map_err(Error::io("wait for initdb"))?;
     guard.forget()?;
@@ -208,25 +146,26 @@ fn recipe(bin: &Path, folder: &Path, data: PathBuf, port: u16, durability: Durab
         name: NAME,
         program: bin.join("postgres"),
         args,
-        stop_signal: "INT",
-        end_signal: "QUIT",
+        stop_signal: Signal::INT,
+        end_signal: Signal::QUIT,
         is_ready: Box::new(move |pid| is_ready(&data, pid)),
     }
 }
 
-/// PostgreSQL says so itself: its process id is the first line of `postmaster.pid`, its state the
-/// eighth.
+/// In `postmaster.pid`, the first line is the process id of the server and the eighth its state. A
+/// standby that can be read from is ready too.
 fn is_ready(data: &Path, pid: u32) -> bool {
     let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
+    lines.first() == Some(&pid.to_string().as_str())
+        && matches!(lines.get(7), Some(&("ready" | "standby")))
 }
 
 fn words(text: &str) -> Vec<OsString> {
     text.split(' ').map(OsString::from).collect()
 }
 
-/// The same server, user and parameters, another database.
+/// A URL with the same server, user and parameters and with another database.
 pub(crate) fn with_database(url: &str, database: &str) -> String {
     let (location, parameters) = match url.find('?') {
         Some(at) => url.split_at(at),

@@ -1,4 +1,4 @@
-//! Signals and the process table, through `sh` and `ps`: the direct way would need unsafe code.
+//! Signals, and the process table through `ps`, which every system has.
 
 use std::{
     process::{Command, Stdio},
@@ -6,29 +6,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, kill_process},
+};
+
 use crate::Error;
 
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// Sends a signal (`KILL`, `STOP`, …). Processes that are gone already are no error.
-pub(crate) fn signal(name: &str, pids: &[u32]) -> Result<(), Error> {
-    if pids.is_empty() {
-        return Ok(());
+/// Sends a signal to these processes. A process that has ended already isn't an error.
+pub(crate) fn send(signal: Signal, pids: &[u32]) -> Result<(), Error> {
+    let raw = |pid: &u32| i32::try_from(*pid).ok().and_then(Pid::from_raw);
+    for pid in pids.iter().filter_map(raw) {
+        match kill_process(pid, signal) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => return Err(Error::io(format!("send {signal:?}"))(errno.into())),
+        }
     }
-    Command::new("/bin/sh")
-        .args([
-            "-c",
-            r#"signal=$1; shift; kill -s "$signal" "$@""#,
-            "sh",
-            name,
-        ])
-        .args(pids.iter().map(u32::to_string))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .map(drop)
-        .map_err(Error::io(format!("send SIG{name}")))
+    Ok(())
 }
 
 /// The live processes whose parent is `parent`.
@@ -40,7 +36,7 @@ pub(crate) fn children_of(parent: u32) -> Result<Vec<u32>, Error> {
         .collect())
 }
 
-/// Waits until none of `pids` lives; answers those that still do at the end.
+/// Waits until these processes have ended; returns those that still live when the time is over.
 pub(crate) fn wait_until_gone(pids: &[u32], bound: Duration) -> Result<Vec<u32>, Error> {
     if pids.is_empty() {
         return Ok(Vec::new());
@@ -64,7 +60,7 @@ struct Entry {
     parent: u32,
 }
 
-/// A zombie counts as gone: who its new parent is, and when that looks, is not ours to say.
+/// A zombie counts as ended: when its new parent reaps it is out of our hands.
 fn table() -> Result<Vec<Entry>, Error> {
     let output = Command::new("ps")
         .args(["-A", "-o", "pid=", "-o", "ppid=", "-o", "stat="])

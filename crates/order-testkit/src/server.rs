@@ -9,18 +9,87 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
+
 use crate::{
     Error,
     guard::Guard,
     processes::{self, POLL},
 };
 
-/// A server that isn't ready after this has a problem that waiting won't solve.
+/// A server that isn't ready by then won't become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// An orderly stop that takes longer is ended by force.
+/// A stop that takes longer is ended by SIGKILL.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// How long the processes of a killed server may take to notice.
+/// How long the children of a killed server may take to end.
 const CHILDREN_GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a test can do to a server of any kind; the type has a field `own: Option<Server>`, which is
+/// `None` if the variable named the server.
+macro_rules! controls {
+    ($server:ty, $variable:expr) => {
+        /// Each fails if the server isn't running, or if this kit didn't start it.
+        impl $server {
+            /// Stops the server in an orderly way.
+            pub fn stop(&mut self) -> Result<(), Error> {
+                self.own()?.stop()
+            }
+
+            /// Sends SIGKILL and waits until all processes of the server have ended.
+            pub fn kill(&mut self) -> Result<(), Error> {
+                self.own()?.kill()
+            }
+
+            /// Starts a stopped or killed server on the same port with the same data; fails if the
+            /// server is still running.
+            pub fn start_again(&mut self) -> Result<(), Error> {
+                self.own()?.start_again()
+            }
+
+            /// Sends SIGSTOP: connections stay open and nothing answers.
+            pub fn pause(&mut self) -> Result<(), Error> {
+                self.own()?.pause()
+            }
+
+            /// Lets a paused server continue.
+            pub fn resume(&mut self) -> Result<(), Error> {
+                self.own()?.resume()
+            }
+
+            /// The id of the server's main process.
+            pub fn pid(&mut self) -> Result<u32, Error> {
+                self.own()?.pid()
+            }
+
+            /// The folder with the server's data and its `server.log`, if this kit started it.
+            pub fn folder(&self) -> Option<&Path> {
+                self.own.as_ref().map(Server::folder)
+            }
+
+            fn own(&mut self) -> Result<&mut Server, Error> {
+                self.own.as_mut().ok_or(Error::NotOurs {
+                    variable: $variable,
+                })
+            }
+        }
+    };
+}
+pub(crate) use controls;
+
+/// Starts a server, and tries again with another port if it ended: another process may have taken
+/// the port between our check and the server's start.
+pub(crate) fn start<T>(
+    program: &str,
+    try_start: impl Fn() -> Result<T, Error>,
+) -> Result<T, Error> {
+    for _ in 0..2 {
+        match try_start() {
+            Err(Error::Ended { program: ended, .. }) if ended == program => {}
+            result => return result,
+        }
+    }
+    try_start()
+}
 
 /// How to run one kind of server.
 pub(crate) struct Recipe {
@@ -28,18 +97,17 @@ pub(crate) struct Recipe {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     /// The signal for an orderly stop.
-    pub(crate) stop_signal: &'static str,
-    /// The signal for a quick end, when nobody cares about the data any more.
-    pub(crate) end_signal: &'static str,
-    /// Says whether the server with this process id answers.
+    pub(crate) stop_signal: Signal,
+    /// The signal for a quick end, when the data doesn't matter any more.
+    pub(crate) end_signal: Signal,
+    /// Whether the server with this process id answers.
     pub(crate) is_ready: Box<dyn Fn(u32) -> bool + Send + Sync>,
 }
 
 /// A server and its folder.
 pub(crate) struct Server {
     recipe: Recipe,
-    /// None once it has been waited for, so that its number is never signalled after somebody else
-    /// got it.
+    /// `None` once it has been waited for, so that no signal goes to another process with the same id.
     child: Option<Child>,
     guard: Guard,
 }
@@ -68,7 +136,7 @@ impl Server {
             end_signal,
             ..
         } = &self.recipe;
-        self.child = Some(self.guard.spawn(program, args, end_signal)?);
+        self.child = Some(self.guard.spawn(program, args, *end_signal)?);
         self.wait_until_ready()
     }
 
@@ -79,22 +147,22 @@ impl Server {
 
     /// SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), Error> {
-        self.end("KILL")
+        self.end(Signal::KILL)
     }
 
-    /// SIGSTOP: connections stay open and nothing answers. The parent comes first, or it would
-    /// start more children.
+    /// SIGSTOP: connections stay open and nothing answers. The parent is paused first, so that it
+    /// can't start more children.
     pub(crate) fn pause(&mut self) -> Result<(), Error> {
         let pid = self.pid()?;
-        processes::signal("STOP", &[pid])?;
-        processes::signal("STOP", &processes::children_of(pid)?)
+        processes::send(Signal::STOP, &[pid])?;
+        processes::send(Signal::STOP, &processes::children_of(pid)?)
     }
 
     /// SIGCONT.
     pub(crate) fn resume(&mut self) -> Result<(), Error> {
         let pid = self.pid()?;
-        processes::signal("CONT", &processes::children_of(pid)?)?;
-        processes::signal("CONT", &[pid])
+        processes::send(Signal::CONT, &processes::children_of(pid)?)?;
+        processes::send(Signal::CONT, &[pid])
     }
 
     pub(crate) fn pid(&mut self) -> Result<u32, Error> {
@@ -102,7 +170,10 @@ impl Server {
             program: self.recipe.name,
         };
         let child = self.child.as_mut().ok_or(not_running)?;
-        match child.try_wait().map_err(Error::io("look at the server"))? {
+        match child
+            .try_wait()
+            .map_err(Error::io("check whether the server runs"))?
+        {
             None => Ok(child.id()),
             Some(status) => {
                 self.child = None;
@@ -132,18 +203,18 @@ impl Server {
         })
     }
 
-    /// Ends the server and waits until all of its processes are gone: PostgreSQL does not start on
-    /// data that a process of its killed predecessor still uses.
-    fn end(&mut self, signal: &str) -> Result<(), Error> {
+    /// Ends the server and waits until all of its processes have ended: PostgreSQL doesn't start on
+    /// data that a process of a killed server still uses.
+    fn end(&mut self, signal: Signal) -> Result<(), Error> {
         let pid = self.pid()?;
         let children = processes::children_of(pid)?;
-        processes::signal(signal, &[pid])?;
-        // It may be paused, and its children with it.
-        processes::signal("CONT", &[pid])?;
-        processes::signal("CONT", &children)?;
+        processes::send(signal, &[pid])?;
+        // The server and its children may be paused.
+        processes::send(Signal::CONT, &[pid])?;
+        processes::send(Signal::CONT, &children)?;
         self.wait_until_ended()?;
         let left = processes::wait_until_gone(&children, CHILDREN_GONE_WITHIN)?;
-        processes::signal("KILL", &left)?;
+        processes::send(Signal::KILL, &left)?;
         processes::wait_until_gone(&left, CHILDREN_GONE_WITHIN)?;
         self.guard.forget()
     }
@@ -174,9 +245,9 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// The folder goes next, with the guard.
+    /// The guard, dropped next, removes the folder.
     fn drop(&mut self) {
-        // Not running is fine here, and for everything else there is the watchdog.
+        // An error can be ignored: the server isn't running, or the watchdog ends it.
         let _ = self.end(self.recipe.end_signal);
     }
 }

@@ -45,7 +45,11 @@ async fn a_stream_that_was_lost_is_told_everything_again() {
     );
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("0 order event(s)"), "{said}");
-    for wrong in [&["republish"][..], &["republish", "--since", "yesterday"]] {
+    for wrong in [
+        &["republish"][..],
+        &["republish", "--since", "yesterday"],
+        &["republish", "--since", "2020-01-01x00:00:00Z"],
+    ] {
         assert_eq!(run(wrong, &database, &payments).0, Some(2));
     }
 }
@@ -76,7 +80,7 @@ async fn payment_events_are_consumed_again_while_no_service_runs() {
     );
     service.terminate().await;
 
-    // An event that came while nobody consumed is not passed over, however late the start is.
+    // An event that arrived while no service consumed isn't passed over, however late the start is.
     beside.create("late").await;
     payments
         .publish(event("succeeded", "late", "late", 1000))
@@ -101,7 +105,7 @@ async fn payment_events_are_consumed_again_while_no_service_runs() {
     })
     .await;
     assert!(
-        !service.log().contains("put right"),
+        !service.log().contains("they are repaired"),
         "the start of a consumer is no difference"
     );
     service.terminate().await;

@@ -54,7 +54,48 @@ impl Database {
         assert!(done.rows_affected() > 0, "{statement} changed nothing");
         file.close().await.unwrap();
     }
+
+    /// Changes the schema past the service.
+    pub(crate) async fn alter(&self, statement: &'static str) {
+        if self.folder.is_some() {
+            let mut file = SqliteConnection::connect(&self.url).await.unwrap();
+            sqlx::raw_sql(statement).execute(&mut file).await.unwrap();
+            file.close().await.unwrap();
+        } else {
+            let mut past = self.connect().await;
+            sqlx::raw_sql(statement).execute(&mut past).await.unwrap();
+            past.close().await.unwrap();
+        }
+    }
+
+    /// Damages a row past the service and past the checks of the schema.
+    pub(crate) async fn damage(&self, statement: &'static str) {
+        let touched = if self.folder.is_some() {
+            let mut file = SqliteConnection::connect(&self.url).await.unwrap();
+            let unchecked = "PRAGMA ignore_check_constraints = ON";
+            sqlx::raw_sql(unchecked).execute(&mut file).await.unwrap();
+            let done = sqlx::query(statement).execute(&mut file).await.unwrap();
+            file.close().await.unwrap();
+            done.rows_affected()
+        } else {
+            let mut past = self.connect().await;
+            sqlx::raw_sql(DROP_CHECKS).execute(&mut past).await.unwrap();
+            let done = sqlx::query(statement).execute(&mut past).await.unwrap();
+            past.close().await.unwrap();
+            done.rows_affected()
+        };
+        assert!(touched > 0, "{statement} changed nothing");
+    }
 }
+
+/// PostgreSQL has no switch for them.
+const DROP_CHECKS: &str = "
+    DO $$ DECLARE c record; BEGIN
+        FOR c IN SELECT conname, conrelid::regclass AS of FROM pg_constraint
+                  WHERE contype = 'c' AND connamespace = 'public'::regnamespace LOOP
+            EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.of, c.conname);
+        END LOOP;
+    END $$";
 
 impl Drop for Database {
     fn drop(&mut self) {

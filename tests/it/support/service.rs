@@ -103,10 +103,13 @@ impl Service {
             client,
         };
         let address = eventually("the service says where it serves", async || {
-            if let Some(ended) = service.child.try_wait().unwrap() {
+            let ended = service.child.try_wait().unwrap();
+            // One that was told to crash may do so as soon as it serves.
+            let address = service.logged("http.addr");
+            if let (None, Some(ended)) = (&address, ended) {
                 panic!("the service ended with {ended}: {}", service.log());
             }
-            service.logged("http.addr")
+            address
         })
         .await;
         service.http = format!("http://{address}");
@@ -115,8 +118,26 @@ impl Service {
 
     /// Waits until it is ready.
     pub(crate) async fn ready(&mut self) {
+        self.ready_again().await;
+    }
+
+    /// Waits until it is ready, whatever was the matter before.
+    pub(crate) async fn ready_again(&self) {
         eventually("the service is ready", async || {
             (self.get("/readyz").await?.0 == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until it isn't ready for this reason, and says so in these words among others.
+    pub(crate) async fn because(&self, reason: &str, words: &[&str]) {
+        eventually(&format!("{reason}: {words:?}"), async || {
+            let (status, body) = self.get("/readyz").await?;
+            let reasons = body["reasons"].as_array()?;
+            let given = reasons.iter().find(|given| given["reason"] == reason)?;
+            assert_eq!(status, 503);
+            let detail = given["detail"].as_str()?;
+            words.iter().all(|word| detail.contains(word)).then_some(())
         })
         .await;
     }
@@ -225,17 +246,27 @@ impl Service {
         ended.ok().and_then(|status| status.unwrap().signal())
     }
 
+    /// Waits until the process has ended by itself, and says with which exit code.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        ended.ok().and_then(|status| status.unwrap().code())
+    }
+
     /// Ends the process at once, as a crash would.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
     /// Sends SIGTERM and returns the exit code and how long the end took.
     pub(crate) async fn terminate(mut self) -> (Option<i32>, Duration) {
-        let pid = self.child.id().unwrap().to_string();
         let started = Instant::now();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(sent.success());
+        self.signal("TERM");
         let ended = tokio::time::timeout(PATIENCE, self.child.wait())
             .await
             .unwrap()

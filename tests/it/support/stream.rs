@@ -1,6 +1,7 @@
 //! The stream a test publishes to, with names of its own.
 
 use async_nats::jetstream::consumer::Info;
+use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{self, Context};
 use order_testkit::{Nats, unique_name};
 
@@ -28,8 +29,13 @@ impl Payments {
 
     /// On a nats-server of the test's own.
     pub(crate) async fn on(server: &str) -> Self {
+        Self::with(server, async_nats::ConnectOptions::new()).await
+    }
+
+    /// The same, where the test has to log in.
+    pub(crate) async fn with(server: &str, options: async_nats::ConnectOptions) -> Self {
         let name = unique_name("pay");
-        let options = async_nats::ConnectOptions::new().retry_on_initial_connect();
+        let options = options.retry_on_initial_connect();
         let client = options.connect(server).await.unwrap();
         Self {
             server: server.to_owned(),
@@ -55,6 +61,42 @@ impl Payments {
             }
         })
         .await;
+    }
+
+    /// Publishes bodies in order, with their acks in flight.
+    pub(crate) async fn publish_all(&self, bodies: impl IntoIterator<Item = String>) {
+        let subject = format!("{}.acme", self.subject);
+        let mut acks = Vec::new();
+        for body in bodies {
+            let sent = self.context.publish(subject.clone(), body.into()).await;
+            acks.push(sent.unwrap());
+            if acks.len() >= 500 {
+                for ack in acks.drain(..) {
+                    ack.await.unwrap();
+                }
+            }
+        }
+        for ack in acks {
+            ack.await.unwrap();
+        }
+    }
+
+    /// The stream of payment events, made by the test.
+    pub(crate) async fn make_stream(&self, change: impl FnOnce(&mut Config)) -> Stream {
+        let mut config = Config {
+            name: self.stream.clone(),
+            subjects: vec![format!("{}.>", self.subject)],
+            ..Config::default()
+        };
+        change(&mut config);
+        self.context.create_stream(config).await.unwrap()
+    }
+
+    /// Whether the nats-server is at least this version.
+    pub(crate) fn since(&self, major: u32, minor: u32) -> bool {
+        let version = self.context.client().server_info().version;
+        let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+        (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
     }
 
     /// The state of the consumer, if it is there.

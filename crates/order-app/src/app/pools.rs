@@ -1,6 +1,7 @@
-//! How the connections to the database are doing, for the metrics.
+//! Metrics of the connections to the database.
 //!
-//! A loop of its own: the one that asks the database waits when these numbers matter most.
+//! They have a loop of their own: a loop that asks the database would be waiting for it just when these
+//! numbers matter.
 
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use anyhow::Result;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use order_store::Store;
 use tokio_util::sync::CancellationToken;
+
+use crate::pause::pause;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -17,27 +20,24 @@ const TIMEOUTS: &str = "orderd_database_pool_timeouts_total";
 
 pub(super) fn describe_metrics() {
     describe_gauge!(CONNECTIONS, "Connections to the database by pool and state");
-    describe_gauge!(CONNECTIONS_MAX, "Connections at most by pool");
+    describe_gauge!(CONNECTIONS_MAX, "The most connections of each pool");
     describe_counter!(
         TIMEOUTS,
-        "Calls that were given up because no connection was to be had in time"
+        "Calls that failed because no connection was free in time"
     );
 }
 
-/// Looks until `stop`.
-pub(super) async fn watch(ingest: Store, api: Store, stop: CancellationToken) -> Result<()> {
+/// Sets the gauges every second until `stop`.
+pub(super) async fn measure(ingest: Store, api: Store, stop: CancellationToken) -> Result<()> {
     while !stop.is_cancelled() {
-        look("ingest", &ingest);
-        look("api", &api);
-        tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-            () = stop.cancelled() => {}
-        }
+        set_gauges("ingest", &ingest);
+        set_gauges("api", &api);
+        pause(&stop, LOOK_EVERY).await;
     }
     Ok(())
 }
 
-fn look(name: &'static str, store: &Store) {
+fn set_gauges(name: &'static str, store: &Store) {
     for pool in store.pools() {
         let name = if pool.is_shared_writer {
             "writer"

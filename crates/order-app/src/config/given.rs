@@ -1,11 +1,13 @@
-//! What was given: flags and environment, then a file; and what is wrong with it.
+//! Collects the settings that were given: flags and environment, then a file. Refuses wrong names and values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::kubernetes;
+use super::masking::masked;
 use super::settings::{SETTINGS, Setting};
 
-/// A setting that is wrong, or none.
+/// A setting that is wrong or doesn't exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A value that isn't allowed.
@@ -18,13 +20,15 @@ pub enum Error {
         /// What is allowed.
         allowed: String,
     },
-    /// A name that is no setting.
-    #[error("{name} is no setting; there are {known}")]
+    /// A name that isn't a setting.
+    #[error("{name} isn't a setting; the settings are {known}{hint}")]
     Unknown {
         /// The name.
         name: String,
-        /// Those there are.
+        /// The names that exist.
         known: String,
+        /// Where it may come from.
+        hint: &'static str,
     },
     /// The file can't be read.
     #[error("{path} cannot be read as TOML: {why}")]
@@ -45,16 +49,23 @@ impl Given {
     /// Collects what was given: flags and environment win over the file.
     ///
     /// # Errors
-    /// If the file can't be read or holds an unknown key, or the environment an unknown
-    /// `ORDERD_` variable.
+    /// If the file can't be read or holds an unknown key, the environment an unknown `ORDERD_`
+    /// variable, or a value a control character.
     pub fn collect(
         given: impl Fn(&Setting) -> Option<(String, String)>,
         environment: impl Iterator<Item = String>,
         file: Option<&Path>,
     ) -> Result<Self, Error> {
         for name in environment {
-            if name.starts_with("ORDERD_") && !SETTINGS.iter().any(|known| known.env == name) {
-                return Err(unknown(name, |setting| setting.env.to_owned()));
+            let is_setting = SETTINGS.iter().any(|known| known.env == name);
+            if name.starts_with("ORDERD_") && !is_setting && !kubernetes::is_of_orderd(&name) {
+                let hint = if kubernetes::is_of_a_service(&name) {
+                    ". Kubernetes sets it for a service whose name begins with orderd-: \
+                     enableServiceLinks: false in the pod keeps it out"
+                } else {
+                    ""
+                };
+                return Err(unknown(name, hint, |setting| setting.env.to_owned()));
             }
         }
         let mut values = match file {
@@ -65,6 +76,9 @@ impl Given {
             if let Some(found) = given(setting) {
                 values.insert(setting.flag, found);
             }
+        }
+        for (name, value) in values.values_mut() {
+            *value = tidy(name, value)?;
         }
         Ok(Self { values })
     }
@@ -80,8 +94,8 @@ impl Given {
             .unwrap_or_else(|| (setting.env.to_owned(), setting.default.to_owned()))
     }
 
-    /// The name of a file, if one is given. An empty one is a mistake, not an absence: it could turn
-    /// off what the file is there for.
+    /// The name of a file, if one is given. An empty name is refused: it could silently turn off what the
+    /// file is for.
     pub(super) fn file(&self, flag: &'static str) -> Result<Option<PathBuf>, Error> {
         if !self.values.contains_key(flag) {
             return Ok(None);
@@ -117,6 +131,19 @@ impl Given {
     }
 }
 
+/// The value without the white space around it, which is usually left over from a file or a shell.
+pub(crate) fn tidy(name: &str, value: &str) -> Result<String, Error> {
+    let trimmed = value.trim();
+    if trimmed.contains(char::is_control) {
+        return Err(Error::Invalid {
+            name: name.to_owned(),
+            value: masked(trimmed),
+            allowed: "without control characters".to_owned(),
+        });
+    }
+    Ok(trimmed.to_owned())
+}
+
 fn read_file(path: &Path) -> Result<BTreeMap<&'static str, (String, String)>, Error> {
     let shown = path.display().to_string();
     let fault = |why: String| Error::File {
@@ -131,7 +158,7 @@ fn read_file(path: &Path) -> Result<BTreeMap<&'static str, (String, String)>, Er
     for (key, value) in table {
         let setting = SETTINGS.iter().find(|setting| toml_key(setting) == key);
         let Some(setting) = setting else {
-            return Err(unknown(key, toml_key));
+            return Err(unknown(key, "", toml_key));
         };
         let name = format!("{key} in {shown}");
         let value = match value {
@@ -156,34 +183,11 @@ fn toml_key(setting: &Setting) -> String {
     setting.flag.replace('-', "_")
 }
 
-fn unknown(name: String, shown: impl Fn(&Setting) -> String) -> Error {
+fn unknown(name: String, hint: &'static str, shown: impl Fn(&Setting) -> String) -> Error {
     let known: Vec<String> = SETTINGS.iter().map(shown).collect();
     Error::Unknown {
         name,
         known: known.join(", "),
+        hint,
     }
-}
-
-/// Without the passwords of URLs, also of those that are none.
-fn masked(value: &str) -> String {
-    let hide = |part: &str| {
-        let start = part.find("//").map_or(0, |slashes| slashes + 2);
-        let part = match part.rfind('@') {
-            Some(at) if at >= start => {
-                let user = part[start..at].split(':').next().unwrap_or_default();
-                format!("{}{user}:***{}", &part[..start], &part[at..])
-            }
-            _ => part.to_owned(),
-        };
-        match part.find("password=") {
-            Some(password) => {
-                let end = part[password..]
-                    .find('&')
-                    .map_or(part.len(), |end| password + end);
-                format!("{}password=***{}", &part[..password], &part[end..])
-            }
-            None => part,
-        }
-    };
-    value.split(',').map(hide).collect::<Vec<_>>().join(",")
 }

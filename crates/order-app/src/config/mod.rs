@@ -1,6 +1,12 @@
 //! Settings: flags, then environment, then a TOML file, then defaults. One table names them all.
 
 mod given;
+mod kubernetes;
+mod masking;
+mod nats;
+mod nats_server;
+#[cfg(test)]
+mod page;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -14,7 +20,11 @@ use std::time::Duration;
 use order_store::DatabaseUrl;
 use tracing_subscriber::EnvFilter;
 
+pub(crate) use given::tidy;
 pub use given::{Error, Given};
+pub(crate) use masking::masked;
+pub use nats::NatsConfig;
+pub use nats_server::{Login, NatsServer};
 pub use settings::{SETTINGS, Setting};
 
 /// How logs are written.
@@ -35,7 +45,7 @@ pub struct Config {
     pub nats: NatsConfig,
     /// Where HTTP is served.
     pub http_addr: SocketAddr,
-    /// Who may call the API; none: everybody.
+    /// The tokens that may call the API; without the file, every caller is allowed.
     pub tokens_file: Option<PathBuf>,
     /// Requests per second and token.
     pub rate_limit: Option<NonZeroU32>,
@@ -43,60 +53,38 @@ pub struct Config {
     pub pay_within: Duration,
     /// When the payment service is first asked.
     pub check_after: Duration,
-    /// Who is asked about unpaid orders.
+    /// Where the payment service is asked about unpaid orders.
     pub payment_query: PaymentQuery,
-    /// How long after an order left `NOT_PAID` it is asked about for the last time, if at all.
+    /// How long after an order left `NOT_PAID` the payment service is asked about it for the last time, if at
+    /// all.
     pub last_check_after: Option<Duration>,
     /// How often `serve` reconciles, if at all.
     pub reconcile_every: Option<Duration>,
-    /// Questions per second to the payment service, of all instances.
+    /// Questions per second to the payment service, by all instances together.
     pub reconcile_rate: u32,
     /// How long a payment waits for its order before it is an exception.
     pub wait_for_order: Duration,
-    /// Whether real money counts.
+    /// Whether events of real money count, or those of test money.
     pub livemode: bool,
-    /// How long what is closed is kept.
+    /// How long closed and finished rows are kept.
     pub keep: Duration,
     /// Whether order events are published.
     pub relay: bool,
-    /// What is logged.
+    /// The log filter, in the syntax of `RUST_LOG`.
     pub log: String,
-    /// How.
+    /// The format of log lines.
     pub log_format: LogFormat,
 }
 
-/// Who is asked about unpaid orders.
+/// Where the payment service is asked about unpaid orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentQuery {
-    /// Nobody.
+    /// Not at all.
     Nobody,
-    /// Who answers requests on this subject.
+    /// By requests on this NATS subject.
     Nats(String),
-    /// Who answers a POST to this URL.
+    /// By a POST to this URL.
     Http(reqwest::Url),
-}
-
-/// The broker and the names in it.
-#[derive(Debug, Clone)]
-pub struct NatsConfig {
-    /// The servers.
-    pub servers: Vec<async_nats::ServerAddr>,
-    /// A credentials file.
-    pub creds: Option<PathBuf>,
-    /// Root certificates.
-    pub ca: Option<PathBuf>,
-    /// A client certificate and its key.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// The stream of payment events.
-    pub inbound_stream: String,
-    /// Their subject, without the provider.
-    pub inbound_subject: String,
-    /// The durable consumer.
-    pub consumer: String,
-    /// The stream of order events.
-    pub outbound_stream: String,
-    /// Their subjects, without the event.
-    pub outbound_prefix: String,
 }
 
 impl Config {
@@ -112,13 +100,23 @@ impl Config {
             let allowed = "a loopback address as long as ORDERD_TOKENS_FILE is not set";
             return given.parse("http-addr", allowed, |_| None);
         }
+        let nats = NatsConfig::parse(given)?;
+        // A stream that captures the questions would answer each of them with its ack.
+        let apart = "none, nats:<subject without spaces, * and >> outside the subjects of both \
+                     streams, or http(s)://<host>/<path>";
+        let payment_query = given.parse("payment-query", apart, |text| {
+            payment_query(text).filter(|query| match query {
+                PaymentQuery::Nats(subject) => !nats.takes(subject),
+                PaymentQuery::Nobody | PaymentQuery::Http(_) => true,
+            })
+        })?;
         Ok(Self {
             database_url: given.parse(
                 "database-url",
                 "sqlite://<file> or postgres://<user>@<host>/<database>",
                 |text| DatabaseUrl::from_str(text).ok(),
             )?,
-            nats: NatsConfig::parse(given)?,
+            nats,
             http_addr,
             tokens_file,
             rate_limit: given.parse(
@@ -135,11 +133,7 @@ impl Config {
             )?,
             pay_within: duration(given, "pay-within", Duration::from_secs(1))?,
             check_after: duration(given, "check-after", Duration::from_secs(1))?,
-            payment_query: given.parse(
-                "payment-query",
-                "none, nats:<subject without spaces, * and >> or http(s)://<host>/<path>",
-                payment_query,
-            )?,
+            payment_query,
             last_check_after: duration_or_off(given, "last-check-after", Duration::from_secs(1))?,
             reconcile_every: duration_or_off(given, "reconcile-every", Duration::from_secs(1))?,
             reconcile_rate: given.parse(
@@ -170,95 +164,17 @@ impl Config {
     }
 }
 
-impl NatsConfig {
-    fn parse(given: &Given) -> Result<Self, Error> {
-        let servers = given.parse(
-            "nats-url",
-            "nats:// or tls:// URLs, separated by commas",
-            |text| {
-                text.split(',')
-                    .map(|server| nats_server(server.trim()))
-                    .collect()
-            },
-        )?;
-        let files = (
-            given.readable_file("nats-cert")?,
-            given.readable_file("nats-key")?,
-        );
-        let identity = match files {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) => {
-                given.parse("nats-key", "given together with NATS_CERT", |_| None)?
-            }
-            (None, Some(_)) => {
-                given.parse("nats-cert", "given together with NATS_KEY", |_| None)?
-            }
-        };
-        let name = "a name without spaces, dots, slashes, * and >";
-        let subject = "a subject without spaces, * and >";
-        let inbound_stream: String = given.parse("inbound-stream", name, nats_name)?;
-        let inbound_subject: String = given.parse("inbound-subject", subject, nats_subject)?;
-        // The service would read its own events.
-        let other_stream =
-            "a name without spaces, dots, slashes, * and >, not the inbound stream's";
-        let outbound_stream = given.parse("outbound-stream", other_stream, |text| {
-            nats_name(text).filter(|name| *name != inbound_stream)
-        })?;
-        let other_subject = "a subject without spaces, * and >, apart from the inbound subject";
-        let outbound_prefix = given.parse("outbound-prefix", other_subject, |text| {
-            nats_subject(text).filter(|prefix| !overlap(prefix, &inbound_subject))
-        })?;
-        Ok(Self {
-            servers,
-            creds: given.readable_file("nats-creds")?,
-            ca: given.readable_file("nats-ca")?,
-            identity,
-            inbound_stream,
-            inbound_subject,
-            consumer: given.parse("consumer", name, nats_name)?,
-            outbound_stream,
-            outbound_prefix,
-        })
-    }
-}
-
-fn nats_server(text: &str) -> Option<async_nats::ServerAddr> {
-    let server: async_nats::ServerAddr = text.parse().ok()?;
-    let known = matches!(server.scheme(), "nats" | "tls") && !server.host().is_empty();
-    (known && !text.is_empty()).then_some(server)
-}
-
-fn nats_name(text: &str) -> Option<String> {
-    let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '.' | '*' | '>' | '/' | '\\');
-    (!text.is_empty() && text.len() <= 255 && text.chars().all(fits)).then(|| text.to_owned())
-}
-
-fn nats_subject(text: &str) -> Option<String> {
-    let fits = |token: &str| {
-        !token.is_empty()
-            && token
-                .chars()
-                .all(|c| c.is_ascii_graphic() && !matches!(c, '*' | '>'))
-    };
-    text.split('.').all(fits).then(|| text.to_owned())
-}
-
-/// Whether one subject is the other, or lies under it.
-fn overlap(one: &str, other: &str) -> bool {
-    one.split('.').zip(other.split('.')).all(|(a, b)| a == b)
-}
-
 fn payment_query(text: &str) -> Option<PaymentQuery> {
     if text == "none" {
         return Some(PaymentQuery::Nobody);
     }
     if let Some(subject) = text.strip_prefix("nats:") {
-        return nats_subject(subject).map(PaymentQuery::Nats);
+        return nats::subject(subject).map(PaymentQuery::Nats);
     }
-    let url = reqwest::Url::parse(text).ok()?;
-    let known = matches!(url.scheme(), "http" | "https") && url.has_host();
-    known.then_some(PaymentQuery::Http(url))
+    // Without the slashes, `http:u:password@h` would be read as if it had them.
+    let slashed = text.starts_with("http://") || text.starts_with("https://");
+    let url = slashed.then(|| reqwest::Url::parse(text).ok())??;
+    url.has_host().then_some(PaymentQuery::Http(url))
 }
 
 fn duration_or_off(
@@ -281,7 +197,7 @@ fn duration(given: &Given, flag: &'static str, min: Duration) -> Result<Duration
 
 const DURATION_MAX: Duration = Duration::from_hours(24 * 3650);
 
-/// Says what [`parse_duration`] takes.
+/// Describes what [`parse_duration`] accepts.
 pub fn allowed_duration(min: Duration) -> String {
     format!(
         "a duration with a unit, such as 30s, 5m or 24h, from {} to 3650days",
@@ -289,9 +205,9 @@ pub fn allowed_duration(min: Duration) -> String {
     )
 }
 
-/// Reads a duration as settings have them.
+/// Reads the duration of a setting.
 pub fn parse_duration(text: &str, min: Duration) -> Option<Duration> {
-    // `humantime` lets a bare 0 pass.
+    // `humantime` accepts a bare 0.
     let unit = text.chars().any(char::is_alphabetic);
     humantime::parse_duration(text)
         .ok()

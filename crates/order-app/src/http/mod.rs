@@ -1,67 +1,45 @@
-//! The HTTP API: one operation a file, every error a problem, one list of routes in which served
-//! means documented.
+//! The HTTP API: one file per operation, every error is a problem, and one list of routes that are
+//! both served and documented.
 //!
-//! Nothing here decides what happens to an order: handlers read a request into typed values, ask
-//! the store, and write its answer. A client that goes away drops its handler at any await: reads
-//! end there, commands are carried out in a task of their own (`commands`).
+//! Nothing here decides what happens to an order: handlers parse a request into typed values, call
+//! the store, and write its answer. When a client disconnects, its handler is dropped at any await:
+//! reads end there, commands are carried out in their own task (`carry_out`).
 //!
 //! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
 
-mod access;
-mod actor;
-mod body;
-mod commands;
-mod cursor;
-mod deadline;
-mod docs;
-mod error;
-mod etag;
-mod examples;
-mod fields;
-mod idempotency;
-mod layers;
-mod openapi;
+mod answer;
+mod document;
 mod operations;
-mod page;
-mod path;
-mod patient;
-mod prefer;
-mod problem;
-mod problem_docs;
-mod query;
-mod rate;
+mod request;
 mod routes;
-mod schemas;
-mod serve;
-mod telemetry;
+mod server;
 #[cfg(test)]
 mod tests;
-mod values;
-mod wire;
-mod wire_ops;
-mod wire_runs;
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
 use metrics_exporter_prometheus::PrometheusHandle;
 use order_store::{Run, Store};
 use tokio::sync::mpsc;
+use utoipa::openapi::OpenApi;
 
-pub use commands::Commands;
-pub use openapi::{openapi, openapi_json};
-pub use serve::{listen, serve};
+pub use server::carry_out::Commands;
+pub use server::serve::{listen, serve};
 
 use crate::health::Health;
 use crate::payment_service::PaymentService;
 use crate::tokens::Tokens;
 use crate::watch::Watch;
-use access::Access;
+use server::access::Access;
+use server::{carry_out, deadline, docs, layers, telemetry};
 
-/// What the operations need. Cheap to clone.
+/// The state of the operations. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpState {
     store: Store,
@@ -73,21 +51,35 @@ pub struct HttpState {
     commands: Commands,
     tokens: Option<Tokens>,
     rate_limit: Option<NonZeroU32>,
+    document: Document,
 }
 
-/// What HTTP needs of the reconciliation: who is asked before an order is cancelled, and where runs
-/// go that a caller began.
+/// The parts of the reconciliation that the API uses: the payment service, which is asked before an
+/// order is cancelled, and the channel for runs that callers start.
 #[derive(Debug, Clone)]
 pub struct Reconciliation {
-    /// Who is asked, if there is anybody.
+    /// The payment service, if one is configured.
     pub service: Option<PaymentService>,
-    /// To whoever carries runs out.
+    /// To the job that carries out runs.
     pub runs: mpsc::Sender<Run>,
+    /// How long a run counts as alive without a renewal of its lease.
+    pub lease: Duration,
 }
 
-/// The inbound subject without the provider: dead letters are replayed as if from there.
+/// The inbound subject without the provider; replayed dead letters are treated as if from there.
 #[derive(Debug, Clone)]
 pub(crate) struct InboundSubject(pub(crate) Arc<str>);
+
+/// The OpenAPI document as it is served: the same for every state of a process.
+#[derive(Clone)]
+pub(crate) struct Document(pub(crate) Bytes);
+
+impl Document {
+    fn of_this_binary() -> Self {
+        static JSON: LazyLock<Bytes> = LazyLock::new(|| openapi_json().into());
+        Self(JSON.clone())
+    }
+}
 
 impl HttpState {
     /// The store should be the API's own pool: a shared one would let callers starve the consumer.
@@ -108,27 +100,28 @@ impl HttpState {
             commands: Commands::default(),
             tokens: None,
             rate_limit: None,
+            document: Document::of_this_binary(),
         }
     }
 
-    /// Waits for orders here, where somebody tells what moved.
+    /// Uses this watch, which is told which orders moved.
     #[must_use]
     pub fn watching(self, watch: Watch) -> Self {
         Self { watch, ..self }
     }
 
-    /// With commands of a test's own.
+    /// Uses the commands of a test.
     #[cfg(test)]
     fn carrying_out(self, commands: Commands) -> Self {
         Self { commands, ..self }
     }
 
-    /// The commands that are being carried out, to be joined after the last request.
+    /// The commands in progress, to be joined after the last request.
     pub fn commands(&self) -> Commands {
         self.commands.clone()
     }
 
-    /// Lets in only who has a token; none: everybody.
+    /// Requires a token; without a tokens file, everyone is allowed.
     #[must_use]
     pub fn with_tokens(mut self, tokens: Option<Tokens>) -> Self {
         self.tokens = tokens;
@@ -143,58 +136,51 @@ impl HttpState {
     }
 }
 
-impl FromRef<HttpState> for Reconciliation {
-    fn from_ref(state: &HttpState) -> Self {
-        state.reconciliation.clone()
-    }
+/// Makes parts of the state available to operations.
+macro_rules! parts {
+    ($($field:ident: $part:ty,)*) => {$(
+        impl FromRef<HttpState> for $part {
+            fn from_ref(state: &HttpState) -> Self {
+                state.$field.clone()
+            }
+        }
+    )*};
 }
 
-impl FromRef<HttpState> for InboundSubject {
-    fn from_ref(state: &HttpState) -> Self {
-        state.inbound.clone()
-    }
-}
-
-impl FromRef<HttpState> for Watch {
-    fn from_ref(state: &HttpState) -> Self {
-        state.watch.clone()
-    }
-}
-
-impl FromRef<HttpState> for Commands {
-    fn from_ref(state: &HttpState) -> Self {
-        state.commands.clone()
-    }
-}
-
-impl FromRef<HttpState> for Store {
-    fn from_ref(state: &HttpState) -> Self {
-        state.store.clone()
-    }
-}
-
-impl FromRef<HttpState> for Health {
-    fn from_ref(state: &HttpState) -> Self {
-        state.health.clone()
-    }
-}
-
-impl FromRef<HttpState> for PrometheusHandle {
-    fn from_ref(state: &HttpState) -> Self {
-        state.metrics.clone()
-    }
+parts! {
+    store: Store,
+    health: Health,
+    metrics: PrometheusHandle,
+    inbound: InboundSubject,
+    reconciliation: Reconciliation,
+    watch: Watch,
+    commands: Commands,
+    document: Document,
 }
 
 /// Everything that is served over HTTP.
 pub fn router(state: HttpState) -> Router {
     telemetry::describe();
     let (router, document) = routes::routes().split_for_parts();
-    // The innermost layer: whoever may not come in claims no key and starts no task.
-    let router = router.route_layer(from_fn_with_state(state.clone(), commands::carry_out));
+    // The innermost layer: a refused request claims no key and starts no task.
+    let router = router.route_layer(from_fn_with_state(state.clone(), carry_out::carry_out));
     let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
     layers::around(
         router.with_state(state).merge(docs::pages()),
         access,
-        layers::REQUEST_DEADLINE,
+        deadline::REQUEST_DEADLINE,
     )
+}
+
+/// The OpenAPI document.
+pub fn openapi() -> OpenApi {
+    let (_, mut collected) = routes::routes().split_for_parts();
+    document::openapi::complete(&mut collected);
+    collected
+}
+
+/// The document as it is committed and served.
+pub fn openapi_json() -> String {
+    let json = openapi().to_pretty_json();
+    json.expect("the document has string keys and serialises without fail") + "\n"
 }

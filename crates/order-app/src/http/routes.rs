@@ -3,16 +3,18 @@
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::operations::{
+use crate::http::HttpState;
+use crate::http::document::openapi;
+use crate::http::operations::{
     cancel_order, close_payment_exception, complete_order, create_order, create_reconciliation,
     discard_dead_letter, get_dead_letter, get_liveness, get_metrics, get_openapi, get_order,
     get_payment_exception, get_readiness, get_reconciliation, list_dead_letters,
     list_order_history, list_order_payments, list_orders, list_payment_exceptions, list_payments,
     list_reconciliations, replay_dead_letter, ship_order,
 };
-use super::{HttpState, openapi};
 
-/// Every operation, served and documented by the same line. Operations on one path share a line.
+/// Every operation, served and documented by the same line. Operations on the same path share a
+/// line.
 pub(crate) fn routes() -> OpenApiRouter<HttpState> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(

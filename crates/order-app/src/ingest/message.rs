@@ -22,7 +22,7 @@ pub(super) struct Incoming {
     pub(super) ack_to: String,
     /// How often it was delivered.
     pub(super) delivered: i64,
-    /// When it was stored; unknown for none that a server delivers.
+    /// When it was stored; always known for messages that a server delivers.
     pub(super) published: Option<OffsetDateTime>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Incoming {
 enum Headers {
     None,
     Parsed(HeaderMap),
-    /// As stored: the client could not read them.
+    /// As stored: the client could not parse them.
     Raw(Vec<u8>),
 }
 
@@ -46,7 +46,7 @@ impl From<Message> for Incoming {
                     Some(info.published),
                 )
             }
-            // Only a reply subject that no server writes.
+            // A reply subject that no server writes.
             Err(_) => (String::new(), 0, 1, None),
         };
         let message = message.message;
@@ -69,8 +69,8 @@ impl From<Message> for Incoming {
 impl Incoming {
     /// A message that was read from the stream because its delivery broke the connection.
     pub(super) fn stored(message: StoredMessage, stream: &str, consumer: &str) -> Self {
-        // A server finds the delivery by the sequence in the stream; the other numbers are only
-        // told to whoever samples acks.
+        // A server finds the delivery by the sequence in the stream; the other numbers only appear in samples
+        // of acks.
         let sequence = message.sequence;
         let ack_to = format!("$JS.ACK.{stream}.{consumer}.1.{sequence}.{sequence}.0.0");
         Self {
@@ -85,7 +85,21 @@ impl Incoming {
         }
     }
 
-    /// Keeps a message that was not understood, byte for byte.
+    #[cfg(test)]
+    pub(super) fn for_tests(sequence: u64, body: Vec<u8>) -> Self {
+        Self {
+            subject: "payments.events.acme".to_owned(),
+            body: body.into(),
+            headers: Headers::None,
+            stream: "PAYMENTS".to_owned(),
+            sequence,
+            ack_to: format!("ack.{sequence}"),
+            delivered: 1,
+            published: None,
+        }
+    }
+
+    /// The dead letter of this message, which keeps it byte for byte.
     pub(super) fn letter(&self, fault: &NotUnderstood) -> NewDeadLetter {
         NewDeadLetter {
             stream: self.stream.clone(),

@@ -1,22 +1,23 @@
-//! What was delivered over a connection that broke.
+//! Rescues messages that were delivered over a connection that broke.
 //!
-//! A message whose headers the client can't read ends the connection it is delivered over, with
-//! everything that was on its way, and does so again at each delivery. So after a break the
+//! A message whose headers the client can't parse ends the connection over which it is delivered,
+//! with everything that was in flight, and does so again at each delivery. So after a break, the
 //! messages that were delivered and not acked are read from the stream one by one, in a form that
-//! no header can hurt, and recorded like any other. Those that another instance holds are
-//! duplicates for one of the two.
+//! doesn't parse headers, and recorded like any other. Messages that another instance has in hand
+//! become duplicates for one of the two.
 
 use tokio_util::sync::CancellationToken;
 
+use super::Ingest;
 use super::message::Incoming;
-use super::{BATCH_MAX, Ingest};
 use crate::nats::TopologyError;
 
-/// Messages that are read one by one after one break; what is left comes with the next.
+/// The most messages that are read one by one after a break; the rest follows after the next break, or is
+/// redelivered.
 const RESCUED_MAX: u64 = 5_000;
 
 impl Ingest {
-    /// Records what is delivered and not acked.
+    /// Records the messages that are delivered and not acked.
     pub(super) async fn rescue(&self, shutdown: &CancellationToken) -> Result<(), TopologyError> {
         let info = self.topology.consumer_info().await?;
         if info.num_ack_pending == 0 {
@@ -31,7 +32,7 @@ impl Ingest {
             first,
             last,
             unacked = info.num_ack_pending,
-            "what was delivered over a broken connection is read one by one"
+            "connection broke; the messages delivered over it are read from the stream one by one"
         );
         let mut batch = Vec::new();
         for sequence in first..=last {
@@ -45,7 +46,7 @@ impl Ingest {
                     batch.push(Incoming::stored(stored, &info.stream_name, &info.name));
                 }
             }
-            if batch.len() >= BATCH_MAX || sequence == last {
+            if batch.len() >= self.size.max() || sequence == last {
                 self.step(std::mem::take(&mut batch), shutdown).await;
             }
         }

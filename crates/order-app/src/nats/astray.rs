@@ -1,25 +1,22 @@
 //! A consumer that doesn't belong to its stream as it is now.
 //!
-//! After a crash or a restored copy a durable can stand ahead of its stream, or have been made for
-//! another stream of the same name. It then skips new messages in silence. Read again from the
-//! beginning, everything old is a duplicate.
+//! After a crash, or when a copy was restored, a durable can be ahead of its stream, or belong to a
+//! former stream of the same name; on nats-server 2.9.10, one whose filter was changed passes over
+//! everything. It then skips new messages silently. When it reads again from the beginning,
+//! everything old is a duplicate.
 
-use async_nats::jetstream::consumer::{Info as ConsumerInfo, pull};
+use async_nats::jetstream::consumer::{DeliverPolicy, Info as ConsumerInfo};
 use async_nats::jetstream::stream::Info as StreamInfo;
-use metrics::counter;
 use time::{Duration, OffsetDateTime};
 
-use super::consumer::{consumer_config, differences};
-use super::topology::{Topology, TopologyError};
-
-/// The clocks of two servers of a cluster differ by far less.
+/// The tolerance between the clocks of two servers; in a cluster they differ by far less.
 const CLOCKS_APART: Duration = Duration::MINUTE;
 
-/// When stream and consumer were made, as they were last seen together.
+/// When stream and consumer were created, as they were last seen together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
-    stream: OffsetDateTime,
-    consumer: OffsetDateTime,
+    pub(super) stream: OffsetDateTime,
+    pub(super) consumer: OffsetDateTime,
 }
 
 /// Why a consumer doesn't belong to its stream, if it doesn't.
@@ -52,35 +49,27 @@ pub(super) fn astray(
     }
 }
 
-impl Topology {
-    fn wanted_consumer(&self) -> pull::Config {
-        consumer_config(&self.config.consumer, self.filter())
+/// The sequence from which the consumer may have passed over a message: more was delivered than
+/// acked, and nothing is pending. That is normal if the stream has other subjects too, so it isn't
+/// a proof.
+pub(super) fn suspect(consumer: &ConsumerInfo) -> Option<u64> {
+    let (delivered, acked) = (&consumer.delivered, &consumer.ack_floor);
+    let rests = consumer.num_ack_pending == 0 && consumer.num_pending == 0;
+    if !rests || delivered.stream_sequence <= acked.stream_sequence {
+        return None;
     }
-
-    /// Looks at the consumer and its stream; one that differs is put right, one that went astray is made again, reading from the
-    /// beginning. Returns how many messages the consumer has not been given yet.
-    pub(super) async fn follow_consumer(&self) -> Result<u64, TopologyError> {
-        // In this order: what the consumer has been given by now is in the stream by then.
-        let consumer = self.consumer_info().await?;
-        let stream = self.inbound_info().await?;
-        let seen = Seen {
-            stream: stream.created,
-            consumer: consumer.created,
-        };
-        if let Some(why) = astray(&consumer, &stream, self.swap_seen(seen)) {
-            tracing::error!(
-                consumer.name = %consumer.name,
-                stream.name = %consumer.stream_name,
-                why,
-                "the consumer went astray and is made again; it reads from the beginning"
-            );
-            counter!("orderd_consumer_recreated_total").increment(1);
-            self.recreate_consumer().await?;
-        } else if !differences(&consumer.config, &self.wanted_consumer()).is_empty() {
-            let stream = self.ensure_inbound().await?;
-            self.ensure_consumer(&stream).await?;
-        }
-        Ok(consumer.num_pending)
+    let first = acked.stream_sequence + 1;
+    if acked.consumer_sequence > 0 {
+        return Some(first);
+    }
+    // Nothing was acked yet: messages before its start aren't passed over.
+    match consumer.config.deliver_policy {
+        DeliverPolicy::All => Some(first),
+        DeliverPolicy::ByStartSequence { start_sequence } => Some(first.max(start_sequence)),
+        DeliverPolicy::Last
+        | DeliverPolicy::New
+        | DeliverPolicy::LastPerSubject
+        | DeliverPolicy::ByStartTime { .. } => None,
     }
 }
 
@@ -139,8 +128,32 @@ mod tests {
         // Clocks of a cluster: a second apart is nothing, an hour is another stream.
         check(&consumer(10, 0, 0), &stream(11, 7), None, false);
         check(&consumer(10, 0, 0), &stream(70, 7), None, true);
-        // Made anew under its feet.
+        // The stream was recreated under it.
         check(&consumer(10, 3, 3), &stream(9, 7), Some((8, 10)), true);
         check(&consumer(11, 3, 3), &stream(9, 7), Some((8, 10)), false);
+    }
+
+    #[test]
+    fn messages_may_be_passed_over_where_more_was_delivered_than_acked_and_nothing_is_on_its_way() {
+        let suspects = |delivered, acked, change: &dyn Fn(&mut ConsumerInfo)| {
+            let mut consumer = consumer(10, delivered, acked);
+            change(&mut consumer);
+            suspect(&consumer)
+        };
+        assert_eq!(suspects(7, 7, &|_| ()), None);
+        assert_eq!(suspects(7, 2, &|_| ()), Some(3));
+        assert_eq!(suspects(7, 0, &|_| ()), Some(1));
+        assert_eq!(
+            suspects(7, 2, &|consumer| consumer.num_ack_pending = 1),
+            None
+        );
+        assert_eq!(suspects(7, 2, &|consumer| consumer.num_pending = 1), None);
+        let new = |consumer: &mut ConsumerInfo| consumer.config.deliver_policy = DeliverPolicy::New;
+        assert_eq!(suspects(7, 0, &new), None, "it starts later");
+        assert_eq!(suspects(7, 2, &new), Some(3), "it has started");
+        let fifth = |consumer: &mut ConsumerInfo| {
+            consumer.config.deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: 5 };
+        };
+        assert_eq!(suspects(7, 0, &fifth), Some(5));
     }
 }

@@ -1,20 +1,23 @@
-//! Connecting: with TLS and credentials as usual, and without giving up.
+//! Connects with TLS and credentials, and never gives up.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ClientError, Event, ServerError};
 use tokio::sync::watch;
 
+use super::credentials::{self, CredentialsError};
+use super::refusals::Refusals;
+use super::replies::Replies;
 use crate::config::NatsConfig;
 
-/// A link that is half open is noticed after two unanswered pings.
+/// A half-open connection is noticed after two unanswered pings.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The longest pause between two attempts to connect.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// A connection that can't be made, whether the broker is there or not.
+/// Why no connection can be made, whether or not the broker is reachable.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The credentials file can't be used.
@@ -24,30 +27,32 @@ pub enum ConnectError {
         path: PathBuf,
         /// Why not.
         #[source]
-        source: std::io::Error,
+        source: CredentialsError,
     },
     /// The settings can't be used.
     #[error("NATS cannot be connected to")]
     Connect(#[source] async_nats::ConnectError),
 }
 
-/// Connects in the background: the client is usable at once, whether the broker is there or not.
-///
-/// # Errors
-/// If a file of credentials or certificates can't be used.
-pub async fn connect(config: &NatsConfig) -> Result<Client, ConnectError> {
-    connect_with(config, |_| ()).await
-}
-
-/// Connects like [`connect`], and tells of every event of the connection.
+/// Connects in the background: the client is usable at once, whether or not the broker is
+/// reachable. Notes what the broker denies and whether replies can
+/// arrive, and passes on every event of the connection.
 ///
 /// # Errors
 /// If a file of credentials or certificates can't be used.
 pub(super) async fn connect_with(
     config: &NatsConfig,
+    refusals: &Refusals,
+    replies: &Replies,
     on_event: impl Fn(&Event) + Send + Sync + 'static,
 ) -> Result<Client, ConnectError> {
-    let mut options = ConnectOptions::new()
+    let options = credentials::options(config).await;
+    let (refusals, replies) = (refusals.clone(), replies.clone());
+    let mut options = options
+        .map_err(|source| ConnectError::Credentials {
+            path: config.creds.clone().unwrap_or_default(),
+            source,
+        })?
         .name("orderd")
         .retry_on_initial_connect()
         .ping_interval(PING_INTERVAL)
@@ -59,67 +64,101 @@ pub(super) async fn connect_with(
         })
         .event_callback(move |event| {
             on_event(&event);
-            async move {
-                match event {
-                    Event::Connected => tracing::debug!("connected to NATS"),
-                    // It reconnects for ever: only we end it.
-                    Event::Closed => tracing::debug!("the connection to NATS is closed"),
-                    Event::ClientError(_) | Event::ServerError(_) => {
-                        tracing::warn!(event = %event, "NATS reports an error");
-                    }
-                    other => tracing::warn!(event = %other, "the connection to NATS changed"),
-                }
-            }
+            observe(&event, &refusals, &replies);
+            async {}
         });
-    if let Some(path) = &config.creds {
-        options =
-            options
-                .credentials_file(path)
-                .await
-                .map_err(|source| ConnectError::Credentials {
-                    path: path.clone(),
-                    source,
-                })?;
-    }
     if let Some(path) = &config.ca {
         options = options.add_root_certificates(path.clone());
     }
     if let Some((cert, key)) = &config.identity {
         options = options.add_client_certificate(cert.clone(), key.clone());
     }
+    let servers: Vec<async_nats::ServerAddr> = config
+        .servers
+        .iter()
+        .map(|server| server.address.clone())
+        .collect();
     options
-        .connect(&config.servers[..])
+        .connect(&servers[..])
         .await
         .map_err(ConnectError::Connect)
 }
 
-/// A connection that can be told to be gone for good: replies may end it.
+fn observe(event: &Event, refusals: &Refusals, replies: &Replies) {
+    match event {
+        Event::Connected => {
+            replies.note_connected();
+            refusals.note_connected();
+            tracing::debug!("NATS connected");
+        }
+        // It reconnects for ever: only this process ends it.
+        Event::Closed => tracing::debug!("NATS connection closed"),
+        Event::ServerError(ServerError::Other(reported)) => {
+            replies.note(reported);
+            // A whole batch may be denied: only the first report is a warning.
+            if refusals.note(reported) == Some(false) {
+                tracing::debug!(event = %event, "NATS reports an error");
+            } else {
+                tracing::warn!(event = %event, "NATS reports an error");
+            }
+        }
+        Event::ClientError(ClientError::Other(why)) => {
+            refusals.note_unconnected(why);
+            tracing::warn!(event = %event, "NATS not reachable; connecting is tried again");
+        }
+        Event::ClientError(_) | Event::ServerError(_) => {
+            tracing::warn!(event = %event, "NATS reports an error");
+        }
+        Event::Disconnected | Event::LameDuckMode | Event::Draining | Event::SlowConsumer(_) => {
+            tracing::warn!(event = %event, "NATS connection changed");
+        }
+    }
+}
+
+/// A connection whose end can be detected: a reply may end it for good.
 #[derive(Debug)]
 pub struct Link {
     client: Client,
     alive: watch::Receiver<()>,
+    refusals: Refusals,
+    replies: Replies,
 }
 
 impl Link {
-    /// Connects like [`connect`].
+    /// Connects in the background.
     ///
     /// # Errors
     /// If a file of credentials or certificates can't be used.
     pub async fn new(config: &NatsConfig) -> Result<Self, ConnectError> {
         let (holder, alive) = watch::channel(());
-        let client = connect_with(config, move |_| {
+        // Separate: a denial on this connection doesn't affect payment events.
+        let refusals = Refusals::default();
+        let replies = Replies::default();
+        let client = connect_with(config, &refusals, &replies, move |_| {
             // Held by the connection's task, and dropped with it.
             let _ = &holder;
         });
         Ok(Self {
             client: client.await?,
             alive,
+            refusals,
+            replies,
         })
     }
 
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// What the broker denies to this connection.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Whether replies arrive over it.
+    pub fn replies(&self) -> &Replies {
+        &self.replies
     }
 
     /// Whether the connection's task has ended: nothing is sent over it any more.

@@ -1,23 +1,23 @@
-//! What the durable consumer must be like, and how one that differs is put right.
+//! The settings that the durable consumer must have, and how an existing one differs from them.
 
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{
-    AckPolicy, Config, DeliverPolicy, FromConsumer as _, PullConsumer, ReplayPolicy, pull,
+    AckPolicy, Config, DeliverPolicy, PriorityPolicy, ReplayPolicy, pull,
 };
-use async_nats::jetstream::context::ConsumerInfoErrorKind;
-use async_nats::jetstream::stream::Stream;
 
-use super::topology::{ACK_WAIT, Topology, TopologyError};
+/// A message without an ack is delivered again after this long.
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// How many messages may be in hand, over all instances: far more than they hold in batches, so
-/// that one that died with a batch doesn't stall the others.
+/// How many messages may be unacked, over all instances: far more than they hold in batches, so
+/// that an instance that died with a batch doesn't stall the others.
 const ACK_PENDING_MAX: i64 = 50_000;
 
-/// Pulls that may wait at a time, over all instances: fewer would turn some away.
+/// The fewest waiting pulls that must be allowed, over all instances: with fewer, some pulls would be
+/// refused.
 const WAITING_MIN: i64 = 64;
 
-/// The consumer as this service makes it.
+/// The consumer as this service creates it. It has as many replicas as its stream.
 pub(super) fn consumer_config(name: &str, filter: String) -> pull::Config {
     pull::Config {
         durable_name: Some(name.to_owned()),
@@ -31,143 +31,263 @@ pub(super) fn consumer_config(name: &str, filter: String) -> pull::Config {
     }
 }
 
-/// How a consumer differs from what is needed. Where it starts is its own business: `reconsume`
-/// says so.
-pub(super) fn differences(found: &Config, wanted: &pull::Config) -> Vec<String> {
-    fn shown(value: &impl std::fmt::Debug) -> String {
-        format!("{value:?}")
+/// The settings of an existing consumer, with those replaced that an update can repair.
+pub(super) fn altered(found: pull::Config, wanted: &pull::Config) -> pull::Config {
+    pull::Config {
+        durable_name: wanted.durable_name.clone(),
+        ack_wait: wanted.ack_wait,
+        max_deliver: wanted.max_deliver,
+        backoff: Vec::new(),
+        max_ack_pending: wanted.max_ack_pending,
+        rate_limit: 0,
+        headers_only: false,
+        inactive_threshold: Duration::ZERO,
+        max_batch: 0,
+        max_bytes: 0,
+        max_expires: Duration::ZERO,
+        priority_policy: PriorityPolicy::None,
+        priority_groups: Vec::new(),
+        priority_timeout: Duration::ZERO,
+        ..found
     }
-    [
+}
+
+/// A setting of a consumer that differs from what is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Difference {
+    field: &'static str,
+    found: String,
+    wanted: String,
+    /// How it can be repaired.
+    pub(super) by: Mend,
+    /// Whether the service works with it nevertheless.
+    pub(super) is_bearable: bool,
+}
+
+/// How a difference is repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mend {
+    /// The consumer is updated.
+    Update,
+    /// The consumer is recreated: servers refuse the update, or do it wrong. 2.9.10 accepts another
+    /// filter and then passes over everything that it should deliver.
+    Renewal,
+}
+
+/// All differences in one line.
+pub(super) fn listed(differences: &[Difference]) -> String {
+    let each = |difference: &Difference| {
+        let Difference {
+            field,
+            found,
+            wanted,
+            ..
+        } = difference;
+        format!("{field} is {found}, but should be {wanted}")
+    };
+    differences.iter().map(each).collect::<Vec<_>>().join("; ")
+}
+
+/// How a consumer differs from what is needed. Where it starts doesn't count: `reconsume` decides
+/// that.
+pub(super) fn differences(found: &Config, wanted: &pull::Config) -> Vec<Difference> {
+    use Mend::{Renewal, Update};
+
+    let mut differences = Vec::new();
+    let mut compare = |field, by, is_bearable, found: String, wanted: String| {
+        if found != wanted {
+            differences.push(Difference {
+                field,
+                found,
+                wanted,
+                by,
+                is_bearable,
+            });
+        }
+    };
+    let text = |value: &dyn std::fmt::Debug| format!("{value:?}");
+    for (field, found, wanted) in [
         (
             "deliver_subject",
-            shown(&found.deliver_subject),
-            shown(&None::<String>),
+            text(&found.deliver_subject),
+            text(&None::<String>),
         ),
         (
             "ack_policy",
-            shown(&found.ack_policy),
-            shown(&wanted.ack_policy),
+            text(&found.ack_policy),
+            text(&wanted.ack_policy),
         ),
-        ("ack_wait", shown(&found.ack_wait), shown(&wanted.ack_wait)),
-        (
-            "max_deliver",
-            shown(&found.max_deliver),
-            shown(&wanted.max_deliver),
-        ),
-        ("backoff", shown(&found.backoff), shown(&wanted.backoff)),
         (
             "filter_subject",
-            shown(&found.filter_subject),
-            shown(&wanted.filter_subject),
-        ),
-        (
-            "filter_subjects",
-            shown(&found.filter_subjects),
-            shown(&wanted.filter_subjects),
-        ),
-        (
-            "max_ack_pending",
-            shown(&found.max_ack_pending),
-            shown(&wanted.max_ack_pending),
+            filters(found).join(", "),
+            wanted.filter_subject.clone(),
         ),
         (
             "replay_policy",
-            shown(&found.replay_policy),
-            shown(&ReplayPolicy::Instant),
+            text(&found.replay_policy),
+            text(&ReplayPolicy::Instant),
         ),
-        ("rate_limit", shown(&found.rate_limit), shown(&0)),
-        ("headers_only", shown(&found.headers_only), shown(&false)),
+        ("memory_storage", text(&found.memory_storage), text(&false)),
+    ] {
+        compare(field, Renewal, false, found, wanted);
+    }
+    for (field, found, wanted) in [
+        ("ack_wait", text(&found.ack_wait), text(&wanted.ack_wait)),
         (
-            "memory_storage",
-            shown(&found.memory_storage),
-            shown(&false),
+            "max_deliver",
+            text(&found.max_deliver),
+            text(&wanted.max_deliver),
+        ),
+        ("backoff", text(&found.backoff), text(&wanted.backoff)),
+        ("rate_limit", text(&found.rate_limit), text(&0)),
+        ("headers_only", text(&found.headers_only), text(&false)),
+        (
+            "priority_policy",
+            text(&found.priority_policy),
+            text(&PriorityPolicy::None),
+        ),
+    ] {
+        compare(field, Update, false, found, wanted);
+    }
+    // An account or a stream may allow less of these: that is slower, or less safe.
+    for (field, found, wanted) in [
+        (
+            "max_ack_pending",
+            text(&found.max_ack_pending),
+            text(&wanted.max_ack_pending),
+        ),
+        ("max_batch", text(&found.max_batch), text(&0)),
+        ("max_bytes", text(&found.max_bytes), text(&0)),
+        (
+            "max_expires",
+            text(&found.max_expires),
+            text(&Duration::ZERO),
         ),
         (
             "inactive_threshold",
-            shown(&found.inactive_threshold),
-            shown(&Duration::ZERO),
+            text(&found.inactive_threshold),
+            text(&Duration::ZERO),
         ),
-        (
-            "max_waiting",
-            // What is more is fine; a push consumer has none.
-            shown(&found.max_waiting.min(WAITING_MIN)),
-            shown(&WAITING_MIN),
-        ),
-    ]
-    .into_iter()
-    .filter(|(_, found, wanted)| found != wanted)
-    .map(|(field, found, wanted)| format!("{field} is {found}, becomes {wanted}"))
-    .collect()
+    ] {
+        compare(field, Update, true, found, wanted);
+    }
+    // More than needed isn't a difference; a push consumer has no such limit.
+    let waiting = found.max_waiting.min(WAITING_MIN);
+    compare(
+        "max_waiting",
+        Renewal,
+        true,
+        text(&waiting),
+        text(&WAITING_MIN),
+    );
+    differences
 }
 
-impl Topology {
-    pub(super) async fn ensure_consumer(
-        &self,
-        stream: &Stream,
-    ) -> Result<PullConsumer, TopologyError> {
-        let name = &self.config.consumer;
-        let wanted = consumer_config(name, self.filter());
-        match stream.consumer_info(name).await {
-            Ok(info) => {
-                let differences = differences(&info.config, &wanted);
-                if !differences.is_empty() {
-                    tracing::warn!(
-                        consumer.name = %name,
-                        differences = %differences.join("; "),
-                        "the consumer differs from what is needed and is put right"
-                    );
-                    self.put_right(info.config, &wanted).await?;
-                }
-            }
-            Err(error) if matches!(error.kind(), ConsumerInfoErrorKind::NotFound) => {}
-            Err(error) => return Err(TopologyError::ReadConsumer(name.clone(), error)),
-        }
-        stream
-            .get_or_create_consumer(name, wanted)
-            .await
-            .map_err(|error| TopologyError::Consumer(name.clone(), error))
+/// The filter subjects of a consumer; a server can write a single one in two ways.
+fn filters(config: &Config) -> Vec<String> {
+    if config.filter_subjects.is_empty() {
+        vec![config.filter_subject.clone()]
+    } else {
+        config.filter_subjects.clone()
+    }
+}
+
+/// Where a consumer starts, if its settings make it start after the first stored message.
+pub(super) fn late_start(policy: DeliverPolicy) -> Option<String> {
+    match policy {
+        DeliverPolicy::All => None,
+        DeliverPolicy::Last
+        | DeliverPolicy::New
+        | DeliverPolicy::LastPerSubject
+        | DeliverPolicy::ByStartSequence { .. }
+        | DeliverPolicy::ByStartTime { .. } => Some(format!("{policy:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream::consumer::IntoConsumerConfig as _;
+
+    use super::*;
+
+    fn wanted() -> pull::Config {
+        consumer_config("orderd", "payments.events.>".to_owned())
     }
 
-    /// Alters a consumer; one that can't be altered is deleted, to be made from the beginning.
-    async fn put_right(&self, found: Config, wanted: &pull::Config) -> Result<(), TopologyError> {
-        let (stream, name) = (&self.config.inbound_stream, &self.config.consumer);
-        if let Ok(base) = pull::Config::try_from_consumer_config(found) {
-            let altered = pull::Config {
-                durable_name: wanted.durable_name.clone(),
-                ack_policy: wanted.ack_policy,
-                ack_wait: wanted.ack_wait,
-                max_deliver: wanted.max_deliver,
-                backoff: Vec::new(),
-                filter_subject: wanted.filter_subject.clone(),
-                filter_subjects: Vec::new(),
-                max_ack_pending: wanted.max_ack_pending,
-                replay_policy: wanted.replay_policy,
-                rate_limit: 0,
-                headers_only: false,
-                memory_storage: false,
-                inactive_threshold: Duration::ZERO,
-                max_waiting: base.max_waiting.max(WAITING_MIN),
-                ..base
-            };
-            match self
-                .context
-                .create_consumer_on_stream(altered, stream.clone())
-                .await
-            {
-                Ok(altered) if differences(&altered.cached_info().config, wanted).is_empty() => {
-                    return Ok(());
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(error = %error, "the consumer can't be altered");
-                }
-            }
-        }
-        tracing::warn!(consumer.name = %name, "the consumer is made again and reads from the beginning");
-        self.context
-            .delete_consumer_from_stream(name, stream)
-            .await
-            .map(drop)
-            .map_err(|error| TopologyError::Consumer(name.clone(), error))
+    fn check(change: impl FnOnce(&mut Config), expected: &[(&str, Mend, bool)]) {
+        let mut found = wanted().into_consumer_config();
+        found.max_waiting = 512;
+        change(&mut found);
+        let differences = differences(&found, &wanted());
+        let short: Vec<(&str, Mend, bool)> = differences
+            .iter()
+            .map(|difference| (difference.field, difference.by, difference.is_bearable))
+            .collect();
+        assert_eq!(short, expected, "{}", listed(&differences));
+    }
+
+    #[test]
+    fn each_difference_says_how_it_is_put_right_and_whether_the_service_works_with_it() {
+        use Mend::{Renewal, Update};
+
+        check(|_| (), &[]);
+        check(|found| found.max_waiting = 64, &[]);
+        check(
+            |found| {
+                found.filter_subjects = vec![std::mem::take(&mut found.filter_subject)];
+            },
+            &[],
+        );
+        check(
+            |found| found.filter_subject.clear(),
+            &[("filter_subject", Renewal, false)],
+        );
+        check(
+            |found| found.ack_policy = AckPolicy::All,
+            &[("ack_policy", Renewal, false)],
+        );
+        check(
+            |found| found.memory_storage = true,
+            &[("memory_storage", Renewal, false)],
+        );
+        check(
+            |found| found.max_waiting = 1,
+            &[("max_waiting", Renewal, true)],
+        );
+        check(
+            |found| found.max_deliver = 5,
+            &[("max_deliver", Update, false)],
+        );
+        check(
+            |found| found.priority_policy = PriorityPolicy::Overflow,
+            &[("priority_policy", Update, false)],
+        );
+        check(|found| found.max_batch = 1, &[("max_batch", Update, true)]);
+        check(
+            |found| {
+                found.max_ack_pending = 1000;
+                found.inactive_threshold = Duration::from_secs(5);
+            },
+            &[
+                ("max_ack_pending", Update, true),
+                ("inactive_threshold", Update, true),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_update_changes_nothing_that_only_a_renewal_can() {
+        let found = pull::Config {
+            filter_subject: "other".to_owned(),
+            ack_policy: AckPolicy::All,
+            max_deliver: 3,
+            description: Some("by hand".to_owned()),
+            ..pull::Config::default()
+        };
+        let altered = altered(found.clone(), &wanted());
+        assert_eq!(altered.filter_subject, found.filter_subject);
+        assert_eq!(altered.ack_policy, found.ack_policy);
+        assert_eq!(altered.description, found.description);
+        assert_eq!(altered.max_deliver, -1);
     }
 }

@@ -1,26 +1,31 @@
-//! A connection to read messages over, apart from all others: a message can break it.
+//! A separate connection to read messages over: a message can break it.
 
-use async_nats::Event;
-use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::Context;
+use async_nats::jetstream::consumer::Info;
+use async_nats::{Client, Event};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 
 use super::connect::{ConnectError, connect_with};
-use super::topology::{Topology, TopologyError};
+use super::error::TopologyError;
+use super::refusals::Refusals;
+use super::replies::Replies;
+use super::topology::Topology;
+use crate::time_format;
 
 /// A consumer over a connection of its own.
 #[derive(Debug)]
 pub struct Reading {
-    /// The consumer.
-    pub consumer: PullConsumer,
+    topology: Topology,
+    /// The consumer as the server granted it.
+    info: Info,
     breaks: watch::Receiver<u64>,
 }
 
-/// A reading that could not be begun.
+/// Why reading could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadingError {
     /// No connection.
@@ -31,14 +36,14 @@ pub enum ReadingError {
     Topology(#[from] TopologyError),
 }
 
-/// A message as the stream holds it, headers and all in their own bytes.
+/// A message as the stream stores it.
 #[derive(Debug, Clone)]
 pub struct StoredMessage {
     /// Its subject.
     pub subject: String,
     /// Its sequence.
     pub sequence: u64,
-    /// Its headers, unread.
+    /// Its headers, not parsed.
     pub headers: Option<Vec<u8>>,
     /// Its body.
     pub body: Vec<u8>,
@@ -47,21 +52,57 @@ pub struct StoredMessage {
 }
 
 impl Reading {
-    /// Waits until the connection was lost or ended, be it for a moment.
-    pub async fn broken(&mut self) {
-        // An error means that the connection's task is gone for good.
-        let _ = self.breaks.changed().await;
+    /// The connection.
+    pub fn client(&self) -> Client {
+        self.topology.client()
+    }
+
+    /// JetStream on the connection.
+    pub fn context(&self) -> Context {
+        self.topology.context()
+    }
+
+    /// What the broker denies.
+    pub fn refusals(&self) -> &Refusals {
+        self.topology.refusals()
+    }
+
+    /// The subject of requests for messages.
+    pub fn next_subject(&self) -> String {
+        let Info {
+            stream_name, name, ..
+        } = &self.info;
+        format!("$JS.API.CONSUMER.MSG.NEXT.{stream_name}.{name}")
+    }
+
+    /// The most messages that one request may ask for, if there is a limit.
+    pub fn request_max(&self) -> Option<usize> {
+        usize::try_from(self.info.config.max_batch)
+            .ok()
+            .filter(|max| *max > 0)
+    }
+
+    /// Waits until the connection is lost or ended. A loss counts even if it was short, or before this call.
+    pub fn broken(&self) -> impl Future<Output = ()> + use<> {
+        let mut breaks = self.breaks.clone();
+        async move {
+            // An error means that the connection's task is gone for good.
+            let _ = breaks.changed().await;
+        }
     }
 }
 
 impl Topology {
-    /// Begins to read: a new connection, stream and consumer made sure of.
+    /// Begins to read: opens a new connection, and makes sure of stream and consumer.
     ///
     /// # Errors
     /// If there is no connection, or no consumer over it.
     pub async fn begin_reading(&self) -> Result<Reading, ReadingError> {
         let (broke, breaks) = watch::channel(0_u64);
-        let client = connect_with(&self.config, move |event| match event {
+        let refusals = &self.shared.refusals;
+        // A reading whose requests are not answered is begun again, over another connection.
+        let replies = Replies::default();
+        let client = connect_with(&self.config, refusals, &replies, move |event| match event {
             Event::Disconnected | Event::Closed => broke.send_modify(|count| *count += 1),
             Event::Connected
             | Event::LameDuckMode
@@ -70,15 +111,19 @@ impl Topology {
             | Event::ServerError(_)
             | Event::ClientError(_) => {}
         });
-        let client = client.await.map_err(ReadingError::Connect)?;
-        let consumer = Self::new(client, self.config.clone()).ensure().await?;
-        Ok(Reading { consumer, breaks })
+        let topology = self.over(client.await.map_err(ReadingError::Connect)?, replies);
+        let info = topology.ensure().await?;
+        Ok(Reading {
+            topology,
+            info,
+            breaks,
+        })
     }
 
-    /// A message of the inbound stream; none if it is gone.
+    /// A message of the inbound stream; `None` if it is deleted.
     ///
     /// # Errors
-    /// If nobody answers.
+    /// If the broker doesn't answer.
     pub async fn stored_message(
         &self,
         sequence: u64,
@@ -98,7 +143,7 @@ impl Topology {
                 .data
                 .and_then(|text| STANDARD.decode(text).ok())
                 .unwrap_or_default(),
-            published: OffsetDateTime::parse(&stored.time, &Rfc3339).ok(),
+            published: time_format::parse(&stored.time).ok(),
         }))
     }
 }

@@ -1,9 +1,9 @@
-//! Reading the inbound stream again from a point in time: for a database that lost commits which
-//! the broker was told of.
+//! Consumes the inbound stream again from a point in time, for a database that lost commits whose messages
+//! are acked.
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{DeliverPolicy, Info, PullConsumer};
+use async_nats::jetstream::consumer::{DeliverPolicy, Info};
 use async_nats::jetstream::context::{ConsumerInfoError, ConsumerInfoErrorKind};
 use async_nats::jetstream::stream::{
     ConsumerError, LastRawMessageErrorKind, RawMessageError, Stream,
@@ -12,14 +12,15 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::consumer::consumer_config;
-use super::topology::{Topology, TopologyError};
+use super::error::TopologyError;
+use super::topology::Topology;
 use crate::clock;
 
-/// Signs of life are looked for this long. Pulls of a service wait 5 s at most, so that nothing
-/// for longer than that means that none pulls.
+/// How long the consumer is watched for activity. A service pulls at least every 5 s, so if there
+/// is no pull for longer, no service is running.
 const QUIET: Duration = Duration::from_secs(7);
 
-/// Pulls of a process that died are gone after this.
+/// Pulls of a dead process have expired after this.
 const STALE_PULLS: Duration = Duration::from_secs(6);
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -33,16 +34,16 @@ pub struct Reconsumed {
     pub earlier_sequence: Option<u64>,
 }
 
-/// Why a consumer was not set back. Until it is deleted nothing has changed.
+/// Why a consumer was not set back. Nothing has changed until it is deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconsumeError {
-    /// Somebody reads from it.
+    /// A service reads from it.
     #[error("consumer {0} is in use: stop every `orderd serve` that reads from it first")]
     InUse(String),
-    /// What comes before that time would be passed over.
-    #[error("the time lies in the future: what comes until then would be passed over")]
+    /// Messages that arrive before that time would be passed over.
+    #[error("the time is in the future: messages that arrive before it would be passed over")]
     Future,
-    /// The stream is not there, or not fit.
+    /// The stream is missing or can't be used.
     #[error("the inbound stream cannot be used")]
     Stream(#[from] TopologyError),
     /// The consumer could not be read.
@@ -51,17 +52,16 @@ pub enum ReconsumeError {
     /// The stream could not be read.
     #[error("the first message that is not consumed could not be read")]
     Message(#[source] RawMessageError),
-    /// The consumer could not be deleted or created; a service creates it, from the first message.
-    #[error("consumer {0} could not be made anew")]
+    /// The consumer could not be deleted or created; `serve` creates it, reading from the first
+    /// message.
+    #[error("consumer {0} could not be recreated")]
     Renew(String, #[source] ConsumerError),
 }
 
 impl Topology {
-    /// Makes the consumer anew, so that it starts at a time, or at the first message that was not
-    /// consumed yet if that is earlier.
-    ///
-    /// Whoever acks for the old consumer meanwhile does no harm: an ack names a message of the
-    /// stream, and was sent after its outcome was committed.
+    /// Recreates the consumer, so that it starts at a time, or at the first message that is not
+    /// consumed yet if that is earlier. Acks that are sent to the old consumer meanwhile do no
+    /// harm: an ack names a message of the stream, and is sent after its outcome was committed.
     ///
     /// # Errors
     /// If a service reads from it, or the broker failed.
@@ -78,6 +78,7 @@ impl Topology {
         };
         let renew = |error| ReconsumeError::Renew(name.clone(), error);
         if info.is_some() {
+            self.try_out().await.map_err(renew)?;
             stream.delete_consumer(name).await.map_err(renew)?;
         }
         let mut config = consumer_config(name, self.filter());
@@ -85,14 +86,14 @@ impl Topology {
             Some(start_sequence) => DeliverPolicy::ByStartSequence { start_sequence },
             None => DeliverPolicy::ByStartTime { start_time: since },
         };
-        let made: PullConsumer = stream.create_consumer(config).await.map_err(renew)?;
+        let made = self.ask_for(config).await.map_err(renew)?;
         Ok(Reconsumed {
-            messages: made.cached_info().num_pending,
+            messages: made.num_pending,
             earlier_sequence,
         })
     }
 
-    /// Watches the consumer until nobody seems to read from it; none if it doesn't exist.
+    /// Waits until no service seems to read from the consumer; `None` if it doesn't exist.
     async fn quiet(&self, stream: &Stream) -> Result<Option<Info>, ReconsumeError> {
         let name = &self.config.consumer;
         let started = Instant::now();
@@ -124,8 +125,8 @@ impl Topology {
         }
     }
 
-    /// The first message that was not consumed yet, if it is older than `since`: a later start
-    /// would pass it over.
+    /// The first message that is not consumed yet, if it is older than `since`: a later start would pass over
+    /// it.
     async fn unfinished_before(
         &self,
         stream: &Stream,

@@ -1,91 +1,95 @@
-//! The streams and the durable consumer: created if missing, verified if there.
+//! The streams and the durable consumer: created if missing, verified if they exist.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
+use async_nats::jetstream::consumer::Info as ConsumerInfo;
 use async_nats::jetstream::context::{
-    ConsumerInfoError, CreateStreamError, GetStreamError, GetStreamErrorKind, RequestError,
+    CreateStreamError, CreateStreamErrorKind, GetStreamError, GetStreamErrorKind,
 };
-use async_nats::jetstream::stream::{ConsumerError, Info as StreamInfo, Stream};
+use async_nats::jetstream::stream::{Config as StreamConfig, Info as StreamInfo, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 
 use super::astray::Seen;
-use super::fitness::{stream_config, verify};
+use super::connect::{ConnectError, connect_with};
+use super::error::{About, TopologyError};
+use super::fitness::{Remark, Role, remarks, stream_config, verify};
+use super::pulls::Pulls;
+use super::refusals::Refusals;
+use super::renewals::Renewals;
+use super::replies::Replies;
 use crate::config::NatsConfig;
+use crate::lock::lock;
+use crate::telemetry::chain;
 
-/// Redelivery after this long without an ack.
-pub(crate) const ACK_WAIT: Duration = Duration::from_secs(30);
-
-/// The names in the broker.
+/// The streams and the consumer in the broker. Cheap to clone; all clones share what they learn.
 #[derive(Debug, Clone)]
 pub struct Topology {
     pub(super) context: Context,
     pub(super) config: NatsConfig,
-    seen: Arc<Mutex<Option<Seen>>>,
+    pub(super) shared: Arc<Shared>,
+    /// Those of this connection.
+    pub(super) replies: Replies,
 }
 
-/// The broker is not as this service needs it, or could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum TopologyError {
-    /// An existing stream that loses or forgets messages. It is never altered.
-    #[error("stream {stream}: {field} is {found}, but must be {wanted}")]
-    Unfit {
-        /// Which stream.
-        stream: String,
-        /// Which of its settings.
-        field: &'static str,
-        /// What it should be.
-        wanted: String,
-        /// What it is.
-        found: String,
-    },
-    /// The stream could not be read.
-    #[error("stream {0} could not be read")]
-    ReadStream(String, #[source] GetStreamError),
-    /// The stream could not be created.
-    #[error("stream {0} could not be created")]
-    CreateStream(String, #[source] CreateStreamError),
-    /// The consumer could not be read or created.
-    #[error("consumer {0} could not be made ready")]
-    Consumer(String, #[source] ConsumerError),
-    /// The consumer could not be read.
-    #[error("consumer {0} could not be read")]
-    ReadConsumer(String, #[source] ConsumerInfoError),
-    /// A message could not be read.
-    #[error("message {0} could not be read")]
-    ReadMessage(u64, #[source] RequestError),
-}
-
-impl TopologyError {
-    /// Whether the broker answered, and waiting won't help.
-    pub fn is_unfit(&self) -> bool {
-        match self {
-            Self::Unfit { .. } => true,
-            Self::ReadStream(..)
-            | Self::CreateStream(..)
-            | Self::Consumer(..)
-            | Self::ReadConsumer(..)
-            | Self::ReadMessage(..) => false,
-        }
-    }
+/// What is known about the broker, over all connections.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) seen: Mutex<Option<Seen>>,
+    pub(super) renewals: tokio::sync::Mutex<Renewals>,
+    pub(super) refusals: Refusals,
+    pub(super) pulls: Pulls,
+    /// Why a stream and its consumer could not be made sure of, the last time it was tried.
+    troubles: Mutex<BTreeMap<Role, (About, String)>>,
+    /// The last remarks on each stream, so that they are logged once.
+    remarks: Mutex<BTreeMap<String, Vec<Remark>>>,
 }
 
 impl Topology {
-    /// The names of `config` on a connection.
-    pub fn new(client: async_nats::Client, config: NatsConfig) -> Self {
-        let context = async_nats::jetstream::new(client);
-        let seen = Arc::default();
+    /// Connects in the background.
+    ///
+    /// # Errors
+    /// If a file of credentials or certificates can't be used.
+    pub async fn connect(config: &NatsConfig) -> Result<Self, ConnectError> {
+        let shared = Arc::<Shared>::default();
+        let replies = Replies::default();
+        let client = connect_with(config, &shared.refusals, &replies, |_| ()).await?;
+        Ok(Self {
+            context: async_nats::jetstream::new(client),
+            config: config.clone(),
+            shared,
+            replies,
+        })
+    }
+
+    /// The same over another connection.
+    pub(super) fn over(&self, client: async_nats::Client, replies: Replies) -> Self {
         Self {
-            context,
-            config,
-            seen,
+            context: async_nats::jetstream::new(client),
+            replies,
+            ..self.clone()
         }
     }
 
     /// The connection.
     pub fn client(&self) -> async_nats::Client {
         self.context.client()
+    }
+
+    /// What the broker denies.
+    pub fn refusals(&self) -> &Refusals {
+        &self.shared.refusals
+    }
+
+    /// Makes the connection again if replies don't arrive over it any more.
+    pub async fn renew_connection(&self) {
+        self.replies.renew(&self.client()).await;
+    }
+
+    /// How pulling goes.
+    pub fn pulls(&self) -> &Pulls {
+        &self.shared.pulls
     }
 
     /// The inbound subject without the provider.
@@ -112,11 +116,13 @@ impl Topology {
     ///
     /// # Errors
     /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
-    pub async fn ensure(&self) -> Result<PullConsumer, TopologyError> {
-        let stream = self.ensure_inbound().await?;
-        self.ensure_consumer(&stream).await?;
-        self.follow_consumer().await?;
-        self.ensure_consumer(&stream).await
+    pub async fn ensure(&self) -> Result<ConsumerInfo, TopologyError> {
+        let ensured = async {
+            let stream = self.ensure_inbound().await?;
+            self.ensure_consumer(&stream).await?;
+            self.follow_consumer().await
+        };
+        self.remember(Role::Inbound, ensured.await)
     }
 
     /// Makes sure of the outbound stream; safe to repeat.
@@ -124,29 +130,44 @@ impl Topology {
     /// # Errors
     /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
     pub async fn ensure_outbound(&self) -> Result<(), TopologyError> {
-        let subject = format!("{}.>", self.config.outbound_prefix);
-        self.ensure_stream(&self.config.outbound_stream, subject)
-            .await
-            .map(drop)
+        let ensured = self.ensure_stream(Role::Outbound).await.map(drop);
+        self.remember(Role::Outbound, ensured)
     }
 
-    /// How many messages the consumer has not been given yet; an answer also says that both
-    /// streams and the consumer are there.
+    /// Why streams and consumer could not be made sure of, the last time it was tried. An
+    /// inspection only finds that they are missing.
+    pub fn troubles(&self) -> Vec<(About, String)> {
+        lock(&self.shared.troubles).values().cloned().collect()
+    }
+
+    fn remember<T>(&self, role: Role, done: Result<T, TopologyError>) -> Result<T, TopologyError> {
+        let mut troubles = lock(&self.shared.troubles);
+        match &done {
+            Ok(_) => troubles.remove(&role),
+            Err(error) => troubles.insert(role, (error.about(), chain(error))),
+        };
+        done
+    }
+
+    /// Makes sure of the outbound stream like [`Self::ensure_outbound`]; returns whether it was
+    /// missing.
     ///
     /// # Errors
-    /// If they are not, or nobody answers.
-    pub async fn pending(&self) -> Result<u64, TopologyError> {
-        let pending = self.follow_consumer().await?;
-        let outbound = &self.config.outbound_stream;
-        let there = self.context.get_stream(outbound).await;
-        there.map_err(|error| TopologyError::ReadStream(outbound.clone(), error))?;
-        Ok(pending)
+    /// [`TopologyError::Unfit`] if the stream can't be used as it is; the others may pass.
+    pub async fn mend_outbound(&self) -> Result<bool, TopologyError> {
+        let was_missing = match self.stream(Role::Outbound).await {
+            Ok(_) => false,
+            Err(TopologyError::ReadStream(_, error)) if is_missing(&error) => true,
+            Err(error) => return Err(error),
+        };
+        self.ensure_outbound().await?;
+        Ok(was_missing)
     }
 
     /// The state of the consumer.
     ///
     /// # Errors
-    /// If it isn't there, or nobody answers.
+    /// If it doesn't exist, or the broker doesn't answer.
     pub async fn consumer_info(&self) -> Result<ConsumerInfo, TopologyError> {
         let (stream, consumer) = (&self.config.inbound_stream, &self.config.consumer);
         let found = self.context.get_stream_no_info(stream).await;
@@ -156,67 +177,120 @@ impl Topology {
     }
 
     pub(super) async fn inbound_info(&self) -> Result<StreamInfo, TopologyError> {
-        let name = &self.config.inbound_stream;
-        let found = self.context.get_stream(name).await;
-        let found = found.map_err(|error| TopologyError::ReadStream(name.clone(), error))?;
+        let found = self.stream(Role::Inbound).await?;
         Ok(found.cached_info().clone())
     }
 
-    /// Remembers what was seen; what was seen before.
+    /// Remembers what was seen; returns what was seen before.
     pub(super) fn swap_seen(&self, seen: Seen) -> Option<Seen> {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(seen)
+        lock(&self.shared.seen).replace(seen)
     }
 
-    /// Makes the consumer again, reading from the beginning.
-    pub(super) async fn recreate_consumer(&self) -> Result<(), TopologyError> {
-        let (stream, consumer) = (&self.config.inbound_stream, &self.config.consumer);
-        // Another instance may have been faster; one that is gone is what is wanted.
-        if let Err(error) = self
-            .context
-            .delete_consumer_from_stream(consumer, stream)
-            .await
-        {
-            tracing::debug!(error = %error, "the consumer could not be deleted");
-        }
-        let stream = self.ensure_inbound().await?;
-        self.ensure_consumer(&stream).await.map(drop)
-    }
-
-    /// What the consumer reads.
+    /// The filter subject of the consumer.
     pub(super) fn filter(&self) -> String {
         format!("{}.>", self.config.inbound_subject)
     }
 
     pub(super) async fn ensure_inbound(&self) -> Result<Stream, TopologyError> {
-        self.ensure_stream(&self.config.inbound_stream, self.filter())
-            .await
+        self.ensure_stream(Role::Inbound).await
     }
 
-    async fn ensure_stream(&self, name: &str, subject: String) -> Result<Stream, TopologyError> {
-        match self.context.get_stream(name).await {
+    /// Checks that a stream can be used, and logs remarks on it once.
+    pub(super) fn check(&self, role: Role, found: &StreamConfig) -> Result<(), TopologyError> {
+        let wanted = self.stream_config(role);
+        verify(found, &wanted)?;
+        let remarks = remarks(found, &wanted);
+        let mut known = lock(&self.shared.remarks);
+        if known.get(&found.name) != Some(&remarks) {
+            for Remark {
+                field,
+                found: value,
+                wanted,
+            } in &remarks
+            {
+                tracing::warn!(
+                    stream.name = %found.name,
+                    field,
+                    found = %value,
+                    wanted = %wanted,
+                    "stream settings differ from what is recommended; they are left as they are"
+                );
+            }
+            known.insert(found.name.clone(), remarks);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn stream(&self, role: Role) -> Result<Stream, TopologyError> {
+        let name = self.stream_name(role);
+        let found = self.context.get_stream(name).await;
+        found.map_err(|error| TopologyError::ReadStream(name.to_owned(), error))
+    }
+
+    async fn ensure_stream(&self, role: Role) -> Result<Stream, TopologyError> {
+        match self.stream(role).await {
             Ok(stream) => {
-                verify(&stream.cached_info().config, &subject)?;
+                self.check(role, &stream.cached_info().config)?;
                 Ok(stream)
             }
-            Err(error) if is_missing(&error) => {
-                tracing::info!(stream.name = %name, "the stream is missing and is created");
-                let created = self
-                    .context
-                    .create_stream(stream_config(name, subject))
-                    .await;
-                created.map_err(|error| TopologyError::CreateStream(name.to_owned(), error))
+            Err(TopologyError::ReadStream(name, error)) if is_missing(&error) => {
+                tracing::info!(stream.name = %name, "stream missing; it is created");
+                let created = self.create_stream(self.stream_config(role)).await;
+                created.map_err(|error| TopologyError::CreateStream(name, error))
             }
-            Err(error) => Err(TopologyError::ReadStream(name.to_owned(), error)),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Creates a stream. If the server limits the duplicate window, its own default is taken.
+    async fn create_stream(&self, wanted: StreamConfig) -> Result<Stream, CreateStreamError> {
+        match self.context.create_stream(wanted.clone()).await {
+            Err(error) if is_about_the_window(&error) => {
+                let usual = StreamConfig {
+                    duplicate_window: Duration::ZERO,
+                    ..wanted.clone()
+                };
+                let created = self.context.create_stream(usual).await?;
+                let granted = created.cached_info().config.duplicate_window;
+                tracing::warn!(
+                    stream.name = %wanted.name,
+                    wanted = ?wanted.duplicate_window,
+                    ?granted,
+                    "stream created with a shorter duplicate window than is wanted"
+                );
+                Ok(created)
+            }
+            created => created,
+        }
+    }
+
+    fn stream_name(&self, role: Role) -> &str {
+        match role {
+            Role::Inbound => &self.config.inbound_stream,
+            Role::Outbound => &self.config.outbound_stream,
+        }
+    }
+
+    pub(super) fn stream_config(&self, role: Role) -> StreamConfig {
+        let subject = match role {
+            Role::Inbound => self.filter(),
+            Role::Outbound => format!("{}.>", self.config.outbound_prefix),
+        };
+        stream_config(self.stream_name(role), subject, self.config.replicas)
     }
 }
 
 fn is_missing(error: &GetStreamError) -> bool {
     match error.kind() {
         GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
+        _ => false,
+    }
+}
+
+/// Servers have one error code for every wrong setting of a stream.
+fn is_about_the_window(error: &CreateStreamError) -> bool {
+    match error.kind() {
+        CreateStreamErrorKind::JetStream(error) => error.to_string().contains("duplicates window"),
         _ => false,
     }
 }

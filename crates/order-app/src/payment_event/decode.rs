@@ -9,13 +9,12 @@ use time::OffsetDateTime;
 
 use super::fields::Fields;
 use super::{NotUnderstood, Reason};
-use crate::hex::hex;
 use crate::time_format;
 
 /// The largest body that is read, and how much of a larger one is kept.
 pub const BODY_MAX: usize = 64 * 1024;
 
-/// Understands a message, or says why not.
+/// Decodes a message.
 ///
 /// `subject_provider` is what follows the inbound subject: the provider that published it.
 ///
@@ -37,7 +36,7 @@ pub fn decode(subject_provider: &str, body: &[u8]) -> Result<PaymentFact, NotUnd
     let transaction_id = parsed(&fields, "transaction_id", Reason::InvalidId)?;
     let content = content(&fields, order_id)?;
     let occurred_at = occurred_at(&fields)?;
-    let livemode = fields.boolean("livemode")?.unwrap_or(true);
+    let livemode = fields.optional_boolean("livemode")?.unwrap_or(true);
 
     let key = PaymentKey {
         provider,
@@ -80,14 +79,14 @@ pub(crate) fn content(fields: &Fields<'_>, order_id: OrderId) -> Result<Content,
     })
 }
 
-/// When it happened, as told.
+/// The time of the payment, as reported.
 pub(crate) fn occurred_at(fields: &Fields<'_>) -> Result<OffsetDateTime, NotUnderstood> {
     time_format::parse(&fields.string("occurred_at")?)
         .map_err(|error| invalid(Reason::InvalidTime, "occurred_at", &error))
 }
 
 fn amount(fields: &Fields<'_>) -> Result<Amount, NotUnderstood> {
-    // Out of i64 is out of range as well.
+    // An integer that doesn't fit into i64 is out of range as well.
     let minor_units = fields.integer("amount")?.unwrap_or(0);
     Amount::try_from(minor_units).map_err(|error| invalid(Reason::InvalidAmount, "amount", &error))
 }
@@ -113,7 +112,7 @@ fn invalid(reason: Reason, name: &str, error: &dyn std::fmt::Display) -> NotUnde
 }
 
 fn too_large(body: &[u8]) -> NotUnderstood {
-    let hex = hex(&Sha256::digest(body));
+    let hex = hex::encode(Sha256::digest(body));
     let detail = format!(
         "the body has {} bytes, {BODY_MAX} are allowed and kept; sha256 of all: {hex}",
         body.len()

@@ -1,4 +1,4 @@
-//! The fields of a payment event, by the text that was sent.
+//! The fields of a payment event, read from their raw JSON text.
 
 use super::{NotUnderstood, Reason};
 use crate::raw_object::RawObject;
@@ -16,7 +16,7 @@ pub(super) const NAMES: [&str; 9] = [
     "livemode",
 ];
 
-/// The known fields, as they are written.
+/// The raw JSON text of the known fields.
 pub(crate) struct Fields<'a>(RawObject<'a>);
 
 impl<'a> Fields<'a> {
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         match object.repeated.first() {
             Some(name) => Err(NotUnderstood::new(
                 Reason::DuplicateKey,
-                format!("{name}: stands there twice"),
+                format!("{name}: appears twice"),
             )),
             None => Ok(Self(object)),
         }
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         if !raw.starts_with('"') {
             return Err(wrong_type(name, "a string"));
         }
-        // A raw string can still hold an escape that is no character, such as a lone surrogate.
+        // A raw string may still contain an invalid escape, such as a lone surrogate.
         serde_json::from_str(raw)
             .map_err(|error| NotUnderstood::new(Reason::InvalidJson, format!("{name}: {error}")))
     }
@@ -82,6 +82,17 @@ impl<'a> Fields<'a> {
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
             Some(_) => Err(wrong_type(name, "true or false")),
+        }
+    }
+
+    /// The same, with null counting as absent.
+    pub(super) fn optional_boolean(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<bool>, NotUnderstood> {
+        match self.get(name) {
+            Some("null") => Ok(None),
+            _ => self.boolean(name),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The payment event of the wire: what a message must be to be understood.
+//! Payment events on the wire, and what a message must contain to be understood.
 //!
-//! [`decode`] is pure, total and never panics; what it doesn't understand has a [`Reason`] of the
-//! contract. Used by ingest and by the replay of dead letters.
+//! [`decode`] is pure, total and never panics; a message that it doesn't understand has a
+//! [`Reason`] of the contract. Used by ingest and by the replay of dead letters.
 
 mod decode;
 mod fields;
@@ -37,25 +37,25 @@ pub enum Reason {
     InvalidUtf8,
     /// The body is not one JSON value.
     InvalidJson,
-    /// A known key stands there twice.
+    /// A known key appears twice.
     DuplicateKey,
     /// A required field is missing.
     MissingField,
     /// A field, or the body, has another JSON type.
     WrongType,
-    /// An id is none.
+    /// Not a valid id.
     InvalidId,
-    /// The provider is none.
+    /// Not a valid provider.
     InvalidProvider,
     /// The amount is out of range.
     InvalidAmount,
-    /// The currency is none.
+    /// Not a valid currency.
     InvalidCurrency,
-    /// The time is none.
+    /// Not a valid time.
     InvalidTime,
     /// The subject names another provider.
     ProviderMismatch,
-    /// The type is not of payments.
+    /// The type isn't `payment.<kind>`.
     UnsupportedType,
     /// The body is too large.
     TooLarge,

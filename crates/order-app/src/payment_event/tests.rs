@@ -125,10 +125,16 @@ fn every_other_field_is_checked() {
         ("occurred_at", "\"2100-01-01T00:00:00+02:00\"", "understood"),
         ("occurred_at", "\"2026-11-29T08:00:00\"", "invalid-time"),
         ("occurred_at", "\"2026-13-29T08:00:00Z\"", "invalid-time"),
+        ("occurred_at", "\"2026-11-29t08:00:00z\"", "understood"),
+        ("occurred_at", "\"2026-11-29 08:00:00Z\"", "understood"),
+        ("occurred_at", "\"2026-11-29x08:00:00Z\"", "invalid-time"),
+        ("occurred_at", "\"2026-11-29_08:00:00Z\"", "invalid-time"),
         ("occurred_at", "1764403200", "wrong-type"),
         ("livemode", "false", "understood"),
         ("livemode", "\"true\"", "wrong-type"),
-        ("livemode", "null", "wrong-type"),
+        ("livemode", "null", "understood"),
+        ("livemode", "\"null\"", "wrong-type"),
+        ("livemode", "[]", "wrong-type"),
         ("livemode", "1", "wrong-type"),
     ] {
         assert_eq!(reason(with(field, raw)), expect, "{field} {raw}");
@@ -145,11 +151,9 @@ fn every_field_but_the_live_mode_is_required() {
         };
         assert_eq!(reason(without(field)), expect, "{field}");
     }
-    assert!(
-        decode("acme", without("livemode").as_bytes())
-            .unwrap()
-            .livemode
-    );
+    for body in [without("livemode"), with("livemode", "null")] {
+        assert!(decode("acme", body.as_bytes()).unwrap().livemode, "{body}");
+    }
 }
 
 #[test]
@@ -247,4 +251,24 @@ fn no_cut_and_no_flipped_byte_makes_it_panic() {
             let _ = decode("acme", &body);
         }
     }
+}
+
+/// The schema checks them: a new reason needs a migration.
+#[test]
+fn the_schema_knows_every_reason() {
+    let path = format!(
+        "{}/../../migrations/postgres/20261130000001_checks.sql",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let schema = std::fs::read_to_string(path).unwrap();
+    let (_, list) = schema.split_once("reason IN (").unwrap();
+    let (list, _) = list.split_once(')').unwrap();
+    let mut listed: Vec<&str> = list
+        .split(',')
+        .map(|name| name.trim().trim_matches('\''))
+        .collect();
+    let mut reasons = Reason::ALL.map(Reason::as_str).to_vec();
+    listed.sort_unstable();
+    reasons.sort_unstable();
+    assert_eq!(listed, reasons);
 }

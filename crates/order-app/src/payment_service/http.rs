@@ -1,12 +1,13 @@
 //! Questions over HTTP: `POST <url>`. Only 200 is read, redirects are not followed.
 
-use std::time::Duration;
+use std::error::Error;
+use std::io;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, StatusCode, Url, redirect};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
 
-use super::{AskError, REPLY_MAX, REPLY_TIMEOUT, Reaction};
-use crate::clock;
+use super::{AskError, REPLY_MAX, REPLY_TIMEOUT, Reaction, retry_after};
+use crate::loopback::is_loopback;
 
 /// The HTTP side of the payment service.
 #[derive(Debug, Clone)]
@@ -17,7 +18,13 @@ pub(super) struct Posts {
 
 impl Posts {
     pub(super) fn new(url: Url) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
+        let client = Client::builder();
+        // A proxy from the environment would connect to its own loopback address.
+        let client = match url.host_str() {
+            Some(host) if is_loopback(host) => client.no_proxy(),
+            _ => client,
+        };
+        let client = client
             .redirect(redirect::Policy::none())
             .timeout(REPLY_TIMEOUT)
             .connect_timeout(REPLY_TIMEOUT)
@@ -33,19 +40,20 @@ impl Posts {
             .header(CONTENT_TYPE, "application/json")
             .body(question)
             .send();
-        let mut response = asked.await.map_err(unreachable)?;
-        let status = response.status();
-        if status == StatusCode::OK {
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-                body.extend_from_slice(&chunk);
-                if body.len() > REPLY_MAX {
-                    return Err(AskError::TooLarge);
-                }
+        let mut response = asked.await.map_err(|error| {
+            if was_closed(&error) {
+                AskError::HungUp(Box::new(error.without_url()))
+            } else {
+                unreachable(error)
             }
-            return Ok(Reaction::Reply(body));
+        })?;
+        let status = response.status();
+        let named = response.headers().get(RETRY_AFTER);
+        let pause = named.and_then(|value| retry_after(value.to_str().ok()?));
+        if status == StatusCode::OK {
+            let body = body(&mut response).await;
+            return Ok(Reaction::Reply { body, pause });
         }
-        let pause = retry_after(response.headers());
         if status == StatusCode::TOO_MANY_REQUESTS || pause.is_some() {
             return Ok(Reaction::NotNow(pause));
         }
@@ -53,7 +61,18 @@ impl Posts {
     }
 }
 
-/// Without the URL: it may hold a password.
+async fn body(response: &mut Response) -> Result<Vec<u8>, AskError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > REPLY_MAX {
+            return Err(AskError::TooLarge);
+        }
+    }
+    Ok(body)
+}
+
+/// Drops the URL, which may contain a password.
 fn unreachable(error: reqwest::Error) -> AskError {
     if error.is_timeout() {
         AskError::Timeout
@@ -62,14 +81,29 @@ fn unreachable(error: reqwest::Error) -> AskError {
     }
 }
 
-/// Seconds, or a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+/// Whether an established connection was closed before an answer began, such as a kept-alive
+/// connection that the server had just given up.
+fn was_closed(error: &reqwest::Error) -> bool {
+    if error.is_connect() || error.is_timeout() {
+        return false;
     }
-    let at = httpdate::parse_http_date(text).ok()?;
-    // A date on the service's clock, measured on ours: the header has no better.
-    let now = std::time::SystemTime::from(clock::now());
-    Some(at.duration_since(now).unwrap_or(Duration::ZERO))
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<hyper::Error>()
+            && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())
+        {
+            return true;
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            );
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -1,10 +1,10 @@
-//! What the payment service answered. Pure, total, never panics: entries are read one by one, and
-//! whatever isn't a definite answer is *unknown*.
+//! Reads what the payment service answered. Pure, total, never panics: entries are read one by one,
+//! and whatever isn't a definite answer is *unknown*.
 
 use std::collections::HashMap;
 
 use order_fsm::{OrderId, PaymentKey, PaymentKind};
-use order_store::{PaymentFact, Source};
+use order_store::{PaymentFact, RecordedAnswer, Source};
 use serde_json::value::RawValue;
 
 use crate::payment_event::{Fields, NotUnderstood, Reason, content, occurred_at, parsed};
@@ -21,12 +21,15 @@ const NAMES: [&str; 8] = [
     "occurred_at",
 ];
 
-/// What is said about an order, all its entries taken together.
+/// What the entries about one order say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// What follows from it.
     pub state: State,
-    /// The payments it tells of.
+    /// What follows from the entries other than `paid`, if any; it counts when a person has given
+    /// up every reported payment.
+    pub rest: Option<State>,
+    /// The payments it reports.
     pub facts: Vec<PaymentFact>,
 }
 
@@ -37,7 +40,7 @@ pub enum State {
     Paid,
     /// It was paid, and the money went back.
     Refunded,
-    /// It was not paid and can't be any more.
+    /// It was not paid, and can't be paid any more.
     UnpaidForGood,
     /// It was not paid yet.
     Unpaid,
@@ -48,11 +51,39 @@ pub enum State {
 }
 
 impl Answer {
-    /// No answer, for this reason.
+    /// An unknown state, for this reason.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self {
             state: State::Unknown(why.into()),
+            rest: None,
             facts: Vec::new(),
+        }
+    }
+
+    /// What follows from this answer once its facts are recorded: payments that a person gave up no
+    /// longer count. `None` if the answer says nothing else.
+    pub fn state_after(&self, told: &[RecordedAnswer]) -> Option<&State> {
+        let mut payments = self
+            .facts
+            .iter()
+            .zip(told)
+            .filter(|(fact, _)| fact.key.kind == PaymentKind::Succeeded);
+        let given_up = self.state == State::Paid
+            && payments.all(|(_, told)| matches!(told, RecordedAnswer::GivenUp(_)));
+        if given_up {
+            self.rest.as_ref()
+        } else {
+            Some(&self.state)
+        }
+    }
+
+    /// The same answer when an unnamed entry may be about its order too: only the payments that it reports
+    /// are certain.
+    #[must_use]
+    pub fn doubting_the_rest(self, why: &str) -> Self {
+        Self {
+            rest: Some(State::Unknown(why.to_owned())),
+            ..self
         }
     }
 }
@@ -62,9 +93,9 @@ impl Answer {
 pub struct Reply {
     /// An answer for every order that was asked about, in that order.
     pub answers: Vec<Answer>,
-    /// Entries about orders that nobody asked about.
+    /// Entries about orders that weren't in the question.
     pub foreign: usize,
-    /// Entries that don't say which order they are about: it may be any.
+    /// Entries that don't name their order: they may be about any.
     pub nameless: usize,
 }
 
@@ -76,12 +107,12 @@ pub struct Unreadable(String);
 /// Reads the reply to a question about these orders.
 ///
 /// # Errors
-/// If it is no JSON object with a list of payments.
+/// If it isn't a JSON object with a list of payments.
 pub(super) fn read(body: &[u8], asked: &[OrderId], livemode: bool) -> Result<Reply, Unreadable> {
     let text = std::str::from_utf8(body).map_err(unreadable)?;
     let object = RawObject::read(text, &["payments"]).map_err(unreadable)?;
     if !object.repeated.is_empty() {
-        return Err(Unreadable("payments: stands there twice".to_owned()));
+        return Err(Unreadable("payments: appears twice".to_owned()));
     }
     let list = object
         .get("payments")
@@ -118,7 +149,7 @@ fn unreadable(error: impl std::fmt::Display) -> Unreadable {
     Unreadable(error.to_string())
 }
 
-/// The order an entry is about, if it says so: also one that is otherwise unreadable.
+/// The order that an entry names; an entry may name it and be unreadable otherwise.
 fn named(raw: &str) -> Option<OrderId> {
     let object = RawObject::read(raw, &["order_id"]).ok()?;
     if !object.repeated.is_empty() {
@@ -148,7 +179,7 @@ fn entry(raw: &str, order_id: OrderId, livemode: bool) -> Result<Entry, NotUnder
         "unknown" => Ok(Entry::Unknown),
         other => Err(NotUnderstood::new(
             Reason::WrongType,
-            format!("state: {other:?} is none"),
+            format!("state: {other:?} isn't a known state"),
         )),
     }
 }
@@ -168,17 +199,19 @@ fn fact(
         event_id: None,
         content: content(fields, order_id)?,
         occurred_at: occurred_at(fields)?,
-        // The service that is asked is the one of this mode.
+        // The payment service is that of this mode.
         livemode,
         source: Source::Reconciliation,
     })
 }
 
-/// All entries of an order together. The rarer and the more careful reading wins: whatever can't
-/// be read may be the payment.
+const UNKNOWN: &str = "the payment service doesn't know the order's state";
+
+/// Combines all entries of an order. The most careful reading wins: an entry that can't be read may be the
+/// payment.
 fn answer(entries: Vec<Result<Entry, NotUnderstood>>) -> Answer {
     if entries.is_empty() {
-        return Answer::unknown("the reply leaves it out");
+        return Answer::unknown("the reply doesn't contain the order");
     }
     let mut facts = Vec::new();
     let (mut paid, mut refunded, mut pending, mut unknown) = (false, false, false, false);
@@ -202,13 +235,25 @@ fn answer(entries: Vec<Result<Entry, NotUnderstood>>) -> Answer {
             Ok(Entry::Unknown) => unknown = true,
         }
     }
-    let state = match () {
-        () if paid => State::Paid,
-        () if unknown => return Answer::unknown("the payment service doesn't know"),
-        () if pending => State::Pending,
-        () if refunded => State::Refunded,
-        () if unpaid && for_good => State::UnpaidForGood,
-        () => State::Unpaid,
+    let rest = match () {
+        () if unknown => Some(State::Unknown(UNKNOWN.to_owned())),
+        () if pending => Some(State::Pending),
+        () if refunded => Some(State::Refunded),
+        () if unpaid && for_good => Some(State::UnpaidForGood),
+        () if unpaid => Some(State::Unpaid),
+        () => None,
     };
-    Answer { state, facts }
+    match rest {
+        _ if paid => Answer {
+            state: State::Paid,
+            rest,
+            facts,
+        },
+        None | Some(State::Unknown(_)) => Answer::unknown(UNKNOWN),
+        Some(state) => Answer {
+            rest: Some(state.clone()),
+            state,
+            facts,
+        },
+    }
 }

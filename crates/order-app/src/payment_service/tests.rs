@@ -1,9 +1,10 @@
 //! Replies as tables: what is definite, and what is not.
 
-use order_fsm::{OrderId, PaymentKind};
-use order_store::Source;
+use order_fsm::{OrderId, OrderStatus, PaymentKind, Verdict};
+use order_store::{RecordedAnswer, Source};
 
 use super::reply::{Reply, State, read};
+use super::retry_after;
 
 fn ids(text: &str) -> Vec<OrderId> {
     text.split(' ').map(|id| id.parse().unwrap()).collect()
@@ -36,6 +37,10 @@ fn check(entries: &str, expect: &str) {
         .map(|fact| fact.key.kind.as_str())
         .collect();
     let seen = format!("{} {}", word(&answer.state), kinds.join(" "));
+    if answer.state != State::Paid && !matches!(answer.state, State::Unknown(_)) {
+        // Nothing but payments can be given up.
+        assert_eq!(answer.rest.as_ref(), Some(&answer.state), "{entries}");
+    }
     assert_eq!(seen.trim_end(), expect, "{entries}");
 }
 
@@ -45,6 +50,40 @@ const FINAL: &str = r#"{"order_id":"O1","state":"unpaid","final":true}"#;
 const UNPAID: &str = r#"{"order_id":"O1","state":"unpaid","final":false}"#;
 const PENDING: &str = r#"{"order_id":"O1","state":"pending"}"#;
 const UNKNOWN: &str = r#"{"order_id":"O1","state":"unknown"}"#;
+
+#[test]
+fn what_is_said_beside_a_payment_is_kept_for_the_case_that_it_was_given_up() {
+    for (rest, expect) in [
+        ("", "nothing"),
+        (PAID, "nothing"),
+        (FINAL, "unpaid-for-good"),
+        (UNPAID, "unpaid"),
+        (PENDING, "pending"),
+        (REFUNDED, "refunded"),
+        (UNKNOWN, "unknown"),
+    ] {
+        let entries = format!("{PAID},{rest}");
+        let answer = reply(entries.trim_end_matches(',')).answers.remove(0);
+        assert_eq!(answer.state, State::Paid, "{entries}");
+        assert_eq!(
+            answer.rest.as_ref().map_or("nothing", word),
+            expect,
+            "{entries}"
+        );
+        let told = |all| vec![all; answer.facts.len()];
+        let given_up = told(RecordedAnswer::GivenUp(Verdict::AmountMismatch));
+        assert_eq!(
+            answer.state_after(&given_up),
+            answer.rest.as_ref(),
+            "{entries}"
+        );
+        let known = told(RecordedAnswer::Known(
+            Verdict::AmountMismatch,
+            OrderStatus::NotPaid,
+        ));
+        assert_eq!(answer.state_after(&known), Some(&State::Paid), "{entries}");
+    }
+}
 
 #[test]
 fn every_combination_of_entries_has_its_meaning() {
@@ -95,6 +134,7 @@ fn an_entry_that_cannot_be_read_makes_its_order_unknown_whatever_else_is_said() 
         &PAID.replace("acme", "ACME"),
         &PAID.replace("t1", ""),
         &PAID.replace("08:00:00Z", "08:00:00"),
+        &PAID.replace("T08:00:00Z", "x08:00:00Z"),
     ];
     for entry in broken {
         check(entry, "unknown");
@@ -148,4 +188,27 @@ fn what_is_no_reply_cannot_be_read() {
         let read = read(body, &ids("O1"), true);
         assert!(read.is_err(), "{}", String::from_utf8_lossy(body));
     }
+}
+
+#[test]
+fn what_retry_after_names_is_read_whatever_its_size() {
+    for (text, expect) in [
+        ("0", Some(0)),
+        ("90", Some(90)),
+        (" 90 ", Some(90)),
+        ("315360000", Some(315_360_000)),
+        ("18446744073709551615", Some(u64::MAX)),
+        ("99999999999999999999999999", Some(u64::MAX)),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0)),
+        ("-1", None),
+        ("+1", None),
+        ("1.5", None),
+        ("in a while", None),
+        ("", None),
+    ] {
+        let named = retry_after(text).map(|pause| pause.as_secs());
+        assert_eq!(named, expect, "{text:?}");
+    }
+    let far = retry_after("Fri, 31 Dec 9999 23:59:59 GMT").unwrap();
+    assert!(far.as_secs() > 315_360_000, "{far:?}");
 }

@@ -1,4 +1,4 @@
-//! Questions about a batch of orders, narrowed down where the reply can't be read: one poisonous
+//! Asks about a batch of orders, in smaller questions when a reply can't be read: one poisonous
 //! order must not hold up the others.
 
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::Failure;
 use crate::payment_service::{Answer, AskError, PaymentService, Reply, State};
 use crate::telemetry::chain;
 
-/// How long a question waits for its turn. Longer pauses are waited out between runs.
+/// How long a question waits for its turn. After a longer pause, the next run asks.
 const TURN_MAX: Duration = Duration::from_secs(30);
 
-/// How often a question is sent away before its orders count as unknown.
+/// How often the service may ask for a pause before the orders of the question count as unknown.
 const SENT_AWAY_MAX: u32 = 3;
 
-/// Up to here a failed question is halved.
+/// Below this weight of faults, a failed question is halved.
 const HALVING_MAX: u32 = 32;
 
-/// From here on the run gives up.
+/// From this weight on, the run gives up.
 const GIVING_UP: u32 = 64;
 
-/// How badly the last questions of a run went, in a row; shared by its batches.
+/// The weight of the faults since the last reply; shared by the batches of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Patience(Arc<AtomicU32>);
 
@@ -34,10 +34,13 @@ impl Patience {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Slow faults weigh more: who waits for each of them waits long.
+    /// Slow faults weigh more, because each costs a long wait.
     fn failed(&self, error: &AskError) {
         let weight = match error {
-            AskError::Unreachable(_) => 8,
+            AskError::Unreachable(_)
+            | AskError::HungUp(_)
+            | AskError::Denied(_)
+            | AskError::Captured(_) => 8,
             AskError::Timeout => 4,
             AskError::NotYet(_)
             | AskError::SentAway(_)
@@ -58,7 +61,7 @@ impl Patience {
     }
 }
 
-/// Answers about orders, in their order.
+/// Answers about orders, in the order given.
 pub(super) async fn ask_about(
     service: &PaymentService,
     orders: &[DueOrder],
@@ -72,10 +75,10 @@ pub(super) async fn ask_about(
         return Err(Failure::NoReplies);
     }
     while let Some(question) = open.pop() {
-        // What was begun is brought to an end: its orders come again later than others.
+        // A batch that has begun is finished: its orders come again later than others.
         if patience.is_lost() {
             for index in question {
-                answers[index] = Some(Answer::unknown("the payment service gives no replies"));
+                answers[index] = Some(Answer::unknown("the payment service doesn't reply"));
             }
             continue;
         }
@@ -91,7 +94,7 @@ pub(super) async fn ask_about(
                 halve(doubtful, &mut open);
             }
             Err(AskError::Store(error)) => return Err(error.into()),
-            // Not before that time, and not in this run: they stay due.
+            // Not in this run: they stay due.
             Err(AskError::NotYet(pause)) => return Err(Failure::NotToBeAsked(pause)),
             Err(error) => {
                 patience.failed(&error);
@@ -99,7 +102,7 @@ pub(super) async fn ask_about(
                     question.len() > 1 && error.may_be_for_an_order() && patience.allows_halving();
                 tracing::warn!(
                     error = %chain(&error), orders = question.len(), halving,
-                    "a question to the payment service got no reply that can be read"
+                    "question to the payment service not answered with a readable reply"
                 );
                 if halving {
                     halve(question, &mut open);
@@ -112,14 +115,14 @@ pub(super) async fn ask_about(
             }
         }
     }
-    let nothing = || Answer::unknown("nobody was asked");
+    let nothing = || Answer::unknown("the order was not asked about");
     let answers = answers.into_iter();
     Ok(answers
         .map(|answer| answer.unwrap_or_else(nothing))
         .collect())
 }
 
-/// Asks, and again if the service sends us away for a moment.
+/// Asks, and asks again if the service only wants a short pause.
 async fn ask_patiently(service: &PaymentService, ids: &[OrderId]) -> Result<Reply, AskError> {
     let mut sent_away = 0;
     loop {
@@ -132,18 +135,23 @@ async fn ask_patiently(service: &PaymentService, ids: &[OrderId]) -> Result<Repl
     }
 }
 
-/// Takes the answers of a reply. Returns the orders whose answer is in doubt because an entry of
-/// the reply is about nobody knows whom: those are asked about again, in smaller questions.
+/// Why an answer is uncertain.
+const NAMELESS: &str = "an entry doesn't say what it is about";
+
+/// Takes the answers of a reply. Returns the orders whose answer is uncertain because an entry of
+/// the reply doesn't name its order: those are asked about again, in smaller questions.
 fn take(reply: Reply, question: &[usize], answers: &mut [Option<Answer>]) -> Vec<usize> {
     let mut doubtful = Vec::new();
     for (&index, answer) in question.iter().zip(reply.answers) {
         let money = matches!(answer.state, State::Paid | State::Refunded);
-        if reply.nameless == 0 || money {
+        if reply.nameless == 0 {
             answers[index] = Some(answer);
+        } else if money {
+            answers[index] = Some(answer.doubting_the_rest(NAMELESS));
         } else if question.len() > 1 {
             doubtful.push(index);
         } else {
-            answers[index] = Some(Answer::unknown("an entry doesn't say what it is about"));
+            answers[index] = Some(Answer::unknown(NAMELESS));
         }
     }
     doubtful

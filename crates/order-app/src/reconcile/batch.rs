@@ -1,7 +1,9 @@
-//! A batch of due orders: asked about, its answers told as facts, then a step with each order.
+//! A batch of due orders: asks about them, records the answers as facts, then takes a step with each order.
 
 use order_fsm::{OrderStatus, Verdict};
-use order_store::{DueOrder, FindingKind, PaymentFact, Step, Stepped, Told};
+use order_store::{
+    DueOrder, FindingKind, PaymentFact, RecordedAnswer, Scope, Step, Stepped, UnreadableDue,
+};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -11,31 +13,45 @@ use super::{Failure, Reconciler};
 use crate::payment_service::{Answer, State};
 use crate::telemetry::chain;
 
-/// After so many answers in a row that told nothing, people are told.
+/// After this many unknown answers in a row, a warning is logged.
 const UNKNOWNS_ALARMING: i64 = 10;
 
-/// An order with what was said about it.
+/// An order with the answer about it.
 struct Answered {
     order: DueOrder,
     answer: Answer,
 }
 
 impl Reconciler {
-    /// Orders whose question is still to come.
+    /// Looks at orders that needn't be asked about yet.
     pub(super) async fn look_at(
         &self,
         orders: Vec<DueOrder>,
         dry_run: bool,
     ) -> Result<(), Failure> {
-        let steps = orders
+        let steps: Vec<_> = orders
             .into_iter()
             .map(|order| (order, Step::Look))
             .collect();
-        self.store.step_due_orders(steps, dry_run).await?;
-        Ok(())
+        self.step_each(&steps, dry_run).await.map(drop)
     }
 
-    /// Without anybody to ask: unpaid orders come again, the others are left alone.
+    /// Puts off orders that can't be read: nothing is known about them, and each is a finding.
+    pub(super) async fn put_off(
+        &self,
+        orders: Vec<UnreadableDue>,
+        dry_run: bool,
+        tally: &Tally,
+    ) -> Result<(), Failure> {
+        for order in &orders {
+            let detail = format!("can't be read: {}", chain(&order.error));
+            tally.find(&order.order_id, FindingKind::Inconsistent, detail);
+        }
+        tally.add(|counts| counts.unknown += orders.len() as u64);
+        Ok(self.store.put_off(orders, dry_run).await?)
+    }
+
+    /// Without a payment service: unpaid orders come again, the others are left alone.
     async fn pass_over(&self, orders: Vec<DueOrder>, dry_run: bool) -> Result<(), Failure> {
         let steps = orders.into_iter().map(|order| {
             let step = match order.status {
@@ -47,16 +63,16 @@ impl Reconciler {
             };
             (order, step)
         });
-        self.store.step_due_orders(steps.collect(), dry_run).await?;
-        Ok(())
+        let steps: Vec<_> = steps.collect();
+        self.step_each(&steps, dry_run).await.map(drop)
     }
 
-    /// Tells what was answered. Facts that the database refuses are narrowed down like replies.
-    async fn tell(
+    /// Records what was answered. If it fails with a part of the answers, they are halved like questions.
+    async fn record_answers(
         &self,
         answered: &mut [Answered],
         dry_run: bool,
-    ) -> Result<Vec<Vec<Told>>, Failure> {
+    ) -> Result<Vec<Vec<RecordedAnswer>>, Failure> {
         let mut told = Vec::with_capacity(answered.len());
         let mut open = vec![(0, answered.len())];
         while let Some((start, end)) = open.pop() {
@@ -65,7 +81,7 @@ impl Reconciler {
                 .iter()
                 .flat_map(|answered| answered.answer.facts.clone())
                 .collect();
-            match self.store.tell_answers(facts, dry_run).await {
+            match self.store.record_answers(facts, dry_run).await {
                 Ok(all) => {
                     let mut all = all.into_iter();
                     for answered in &answered[range] {
@@ -73,25 +89,67 @@ impl Reconciler {
                         told.push(all.by_ref().take(count).collect());
                     }
                 }
-                Err(error) if error.is_data() && range.len() > 1 => {
+                Err(error) if !self.is_of_a_part(&error).await => return Err(error.into()),
+                Err(_) if range.len() > 1 => {
                     let middle = usize::midpoint(start, end);
                     open.extend([(middle, end), (start, middle)]);
                 }
-                Err(error) if error.is_data() => {
+                Err(error) => {
                     let why = chain(&error);
-                    tracing::error!(error = why, "the database refuses an answer");
+                    tracing::error!(
+                        error = why,
+                        "answer not recorded; its order counts as unknown"
+                    );
                     answered[start].answer = Answer::unknown(why);
                     told.push(Vec::new());
                 }
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(told)
     }
+
+    /// Takes a step with each of these orders. Orders with which it fails are left as they are, and stay due.
+    async fn step_each(
+        &self,
+        steps: &[(DueOrder, Step)],
+        dry_run: bool,
+    ) -> Result<Vec<Stepped>, Failure> {
+        let mut stepped = Vec::with_capacity(steps.len());
+        let mut open = vec![steps];
+        while let Some(part) = open.pop() {
+            match self.store.step_due_orders(part.to_vec(), dry_run).await {
+                Ok(done) => stepped.extend(done),
+                Err(error) if !self.is_of_a_part(&error).await => return Err(error.into()),
+                Err(_) if part.len() > 1 => {
+                    let (left, right) = part.split_at(part.len() / 2);
+                    open.extend([right, left]);
+                }
+                Err(error) => {
+                    let order_id = part.first().map(|(order, _)| order.order_id.to_string());
+                    tracing::error!(
+                        order.id = order_id,
+                        error = chain(&error),
+                        "due order not handled; it stays due"
+                    );
+                    stepped.push(Stepped::Unreadable);
+                }
+            }
+        }
+        Ok(stepped)
+    }
+
+    /// Whether the error concerns only a part, so that others may succeed.
+    pub(super) async fn is_of_a_part(&self, error: &order_store::Error) -> bool {
+        match error.scope() {
+            Scope::Data | Scope::Part => true,
+            Scope::Slow => self.store.ping().await.is_ok(),
+            Scope::Whole => false,
+        }
+    }
 }
 
-/// Carries out a batch.
-pub(super) async fn settle_batch(
+/// Handles a batch.
+pub(super) async fn handle_batch(
     reconciler: Reconciler,
     orders: Vec<DueOrder>,
     dry_run: bool,
@@ -109,32 +167,37 @@ pub(super) async fn settle_batch(
         .map(|(order, answer)| Answered { order, answer })
         .collect();
     tally.add(|counts| counts.asked += answered.len() as u64);
-    let told = reconciler.tell(&mut answered, dry_run).await?;
+    let told = reconciler.record_answers(&mut answered, dry_run).await?;
     let steps: Vec<(DueOrder, Step)> = answered
         .iter()
         .zip(&told)
         .map(|(answered, told)| (answered.order.clone(), step(answered, told)))
         .collect();
-    let stepped = reconciler.store.step_due_orders(steps, dry_run).await?;
+    let stepped = reconciler.step_each(&steps, dry_run).await?;
     for ((answered, told), stepped) in answered.iter().zip(&told).zip(stepped) {
         report(answered, told, stepped, &tally);
     }
     Ok(())
 }
 
-/// What is to be done with an order after its answer.
-fn step(Answered { order, answer }: &Answered, told: &[Told]) -> Step {
-    if told.contains(&Told::New(Verdict::Applied)) {
+/// The step that follows from an answer.
+fn step(Answered { order, answer }: &Answered, told: &[RecordedAnswer]) -> Step {
+    if told.contains(&RecordedAnswer::New(Verdict::Applied)) {
         return Step::Paid;
     }
     let again = |unknown| Step::Asked { unknown };
+    if told.contains(&RecordedAnswer::Unreadable) {
+        return again(true);
+    }
     if order.status == OrderStatus::NotPaid {
-        match &answer.state {
-            State::UnpaidForGood => Step::Cancel {
+        match answer.state_after(told) {
+            Some(State::UnpaidForGood) => Step::Cancel {
                 reason: "the payment service says: unpaid, final".to_owned(),
             },
-            State::Paid | State::Refunded | State::Unpaid | State::Pending => again(false),
-            State::Unknown(_) => again(true),
+            None | Some(State::Paid | State::Refunded | State::Unpaid | State::Pending) => {
+                again(false)
+            }
+            Some(State::Unknown(_)) => again(true),
         }
     } else {
         match &answer.state {
@@ -145,16 +208,21 @@ fn step(Answered { order, answer }: &Answered, told: &[Told]) -> Step {
     }
 }
 
-/// Counts what came of an order, and keeps what people should know.
-fn report(Answered { order, answer }: &Answered, told: &[Told], stepped: Stepped, tally: &Tally) {
+/// Counts what became of an order, and keeps findings.
+fn report(
+    Answered { order, answer }: &Answered,
+    told: &[RecordedAnswer],
+    stepped: Stepped,
+    tally: &Tally,
+) {
     let mut raced = stepped == Stepped::Raced;
     for (fact, told) in answer.facts.iter().zip(told) {
         if let Some((kind, what)) = finding(*told) {
             tally.find(&order.order_id, kind, format!("{}: {what}", describe(fact)));
         }
-        // Found unpaid, paid when its payment was told: another path was faster.
+        // Unpaid when it was read, paid when its payment was recorded: another path was faster.
         raced |= order.status == OrderStatus::NotPaid
-            && matches!(told, Told::Known(Verdict::Applied, status) if *status != OrderStatus::NotPaid);
+            && matches!(told, RecordedAnswer::Known(Verdict::Applied, status) if *status != OrderStatus::NotPaid);
     }
     let unpaid_though_paid = matches!(answer.state, State::Unpaid | State::UnpaidForGood)
         && matches!(
@@ -169,17 +237,26 @@ fn report(Answered { order, answer }: &Answered, told: &[Told], stepped: Stepped
         let detail = "is NOT_PAID, its history says that it was paid".to_owned();
         tally.find(&order.order_id, FindingKind::Inconsistent, detail);
     }
-    let unknown = matches!(answer.state, State::Unknown(_));
+    if stepped == Stepped::Unreadable {
+        let detail = "a row of it can't be read: it is left alone".to_owned();
+        tally.find(&order.order_id, FindingKind::Inconsistent, detail);
+    }
+    let unknown = matches!(answer.state, State::Unknown(_))
+        || stepped == Stepped::Unreadable
+        || told.contains(&RecordedAnswer::Unreadable);
     if let State::Unknown(why) = &answer.state {
-        tracing::debug!(order.id = %order.order_id, why, "the state of a payment is unknown");
+        tracing::debug!(
+            order.id = %order.order_id, why,
+            "payment state unknown; the order is asked about again later"
+        );
         if order.unknowns() + 1 == UNKNOWNS_ALARMING {
             tracing::warn!(
                 order.id = %order.order_id, why, answers = UNKNOWNS_ALARMING,
-                "the payment service never knows about an order"
+                "payment state of an order unknown many times in a row"
             );
         }
     }
-    let healed = told.contains(&Told::New(Verdict::Applied));
+    let healed = told.contains(&RecordedAnswer::New(Verdict::Applied));
     let cancelled = stepped == Stepped::Cancelled;
     let left = order.status != OrderStatus::NotPaid && answer.state != State::Pending;
     tally.add(|counts| match () {
@@ -192,23 +269,31 @@ fn report(Answered { order, answer }: &Answered, told: &[Told], stepped: Stepped
     });
 }
 
-/// What people should know about a payment that was told.
-fn finding(told: Told) -> Option<(FindingKind, String)> {
+/// The finding about a recorded payment, if there is one.
+fn finding(told: RecordedAnswer) -> Option<(FindingKind, String)> {
     let kind = match told {
-        Told::New(Verdict::Applied) => FindingKind::Healed,
-        Told::New(Verdict::PaidAfterCancel) => FindingKind::PaidAfterCancel,
-        Told::New(Verdict::SecondPayment) => FindingKind::SecondPayment,
-        Told::New(Verdict::AmountMismatch | Verdict::CurrencyMismatch)
-        | Told::Conflict(Verdict::ConflictingContent) => FindingKind::Mismatch,
-        Told::New(Verdict::Reversed) => FindingKind::Refunded,
-        Told::Known(Verdict::Applied, OrderStatus::NotPaid) => FindingKind::Inconsistent,
-        Told::New(_) | Told::Known(..) | Told::Conflict(_) | Told::Duplicate => return None,
+        RecordedAnswer::New(Verdict::Applied) => FindingKind::Healed,
+        RecordedAnswer::New(Verdict::PaidAfterCancel) => FindingKind::PaidAfterCancel,
+        RecordedAnswer::New(Verdict::SecondPayment) => FindingKind::SecondPayment,
+        RecordedAnswer::New(Verdict::AmountMismatch | Verdict::CurrencyMismatch)
+        | RecordedAnswer::Conflict(Verdict::ConflictingContent) => FindingKind::Mismatch,
+        RecordedAnswer::New(Verdict::Reversed) => FindingKind::Refunded,
+        RecordedAnswer::Known(Verdict::Applied, OrderStatus::NotPaid)
+        | RecordedAnswer::Unreadable => FindingKind::Inconsistent,
+        RecordedAnswer::New(_)
+        | RecordedAnswer::Known(..)
+        | RecordedAnswer::Conflict(_)
+        | RecordedAnswer::GivenUp(_)
+        | RecordedAnswer::Duplicate => {
+            return None;
+        }
     };
     let what = match told {
-        Told::New(verdict) => format!("only the payment service told of it, {verdict}"),
-        Told::Conflict(verdict) => format!("{verdict}"),
-        Told::Known(verdict, status) => format!("it is {verdict}, its order {status}"),
-        Told::Duplicate => String::new(),
+        RecordedAnswer::New(verdict) => format!("only the payment service told of it, {verdict}"),
+        RecordedAnswer::Conflict(verdict) => format!("{verdict}"),
+        RecordedAnswer::Known(verdict, status) => format!("it is {verdict}, its order {status}"),
+        RecordedAnswer::Unreadable => "it can't be judged: a row can't be read".to_owned(),
+        RecordedAnswer::GivenUp(_) | RecordedAnswer::Duplicate => String::new(),
     };
     Some((kind, what))
 }
@@ -224,7 +309,7 @@ fn describe(fact: &PaymentFact) -> String {
     )
 }
 
-/// The end of a batch's task.
+/// The result of a batch's task.
 pub(super) fn joined(done: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
     match done {
         Ok(ended) => ended,

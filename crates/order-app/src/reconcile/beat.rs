@@ -1,4 +1,4 @@
-//! A run's signs of life.
+//! Renews the lease of a run.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::tally::Tally;
 use super::{Failure, LEASE_TTL};
 use crate::telemetry::chain;
 
-/// How often a run says that it lives and how far it is.
+/// How often the lease is renewed and the counts are recorded.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// Renews the lease and writes the counts until the lease is lost.
+/// Renews the lease and records the counts until the lease is lost.
 pub(super) async fn beat(store: &Store, run_id: &str, tally: &Tally) -> Failure {
     loop {
         tokio::time::sleep(BEAT).await;
@@ -22,9 +22,12 @@ pub(super) async fn beat(store: &Store, run_id: &str, tally: &Tally) -> Failure 
         {
             Ok(true) => {}
             Ok(false) => return Failure::LeaseLost,
-            // If it lasts, the lease runs out and the work fails for the same reason.
+            // If the fault lasts, the lease expires, and the work fails for the same reason.
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "a run could not say that it lives");
+                tracing::warn!(
+                    error = %chain(&error),
+                    "run lease not renewed; it is tried again in 5 s"
+                );
             }
         }
     }

@@ -1,77 +1,81 @@
-//! The compensating job: asks the payment service about orders that should be settled by now.
+//! The reconciliation job: asks the payment service about orders that should be settled by now.
 //!
-//! A run takes no input and keeps no memory but rows: what it doesn't reach, the next one does. It
-//! decides nothing about payments: answers are told to the store as facts like any other, and the
-//! store judges, cancels and schedules. One run at a time by a lease, which is an economy; nothing
-//! is wrong if two work at once.
+//! A run takes no input and keeps its state in rows only: what it doesn't reach, the next run does.
+//! It decides nothing about payments: answers are recorded as facts like any other, and the store
+//! judges, cancels and schedules. A lease allows one run at a time; it only saves work, since two
+//! runs at once would be correct too.
 //!
-//! Enter at [`Reconciler::carry_out`]; `ask` is how an unreadable reply is narrowed down.
+//! Enter at [`Reconciler::carry_out`]; `ask` narrows down unreadable replies.
 
 mod ask;
 mod batch;
 mod beat;
+mod phase;
 mod schedule;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::time::Duration;
 
-use order_store::{Run, RunStart, RunState, StartedBy, Store};
+use order_store::{Place, Run, RunStart, RunState, StartedBy, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::hex::random_id;
 use crate::payment_service::PaymentService;
+use crate::random_id::random_id;
 use crate::telemetry::chain;
 use ask::Patience;
+use phase::{Failed, Phase};
 use tally::Tally;
 
-pub use schedule::serve;
+pub use schedule::run_scheduled;
 pub use tally::describe_metrics;
+pub(crate) use walk::{STEP, STEPS_MAX};
+pub use walk::{Walk, Walks};
 
-/// How long a run is believed to live without a sign of life.
-const LEASE_TTL: Duration = Duration::from_secs(30);
+/// How long a run keeps its lease without renewing it.
+pub const LEASE_TTL: Duration = Duration::from_secs(30);
 
-/// Due orders read, asked about and stepped at once.
+/// The due orders of a batch: read, asked about and handled together.
 const BATCH: usize = crate::payment_service::ORDERS_MAX;
 
-/// Batches at work at once: while one is at the payment service, the other is at the database.
+/// Batches at a time: while one waits for the payment service, another one is at the database.
 const BATCHES: usize = 3;
 
-/// Orders settled, or payments aged, in one transaction.
-const CHORE_MAX: u32 = 1000;
-
-/// Rows of a kind that are forgotten in one run.
-const FORGET_MAX: u64 = 20_000;
+/// The most rows of a kind that a run deletes.
+const PURGE_MAX: u64 = 20_000;
 
 /// The job, ready to run. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Reconciler {
-    /// What the job works on.
+    /// The store that the job works on.
     pub store: Store,
-    /// Who is asked, if there is anybody.
+    /// The payment service, if one is set.
     pub service: Option<PaymentService>,
-    /// How long a payment waits for its order before a person is told.
+    /// How long a payment waits for its order before an exception is opened.
     pub wait_for_order: Duration,
-    /// How long what is closed is kept.
+    /// How long closed and finished rows are kept.
     pub keep: Duration,
+    /// How far it got among the waiting payments.
+    pub walks: Walks,
 }
 
-/// Why a run did not come to its end.
+/// Why a run or a phase failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] order_store::Error),
-    /// The payment service gave no reply for too long.
-    #[error("the payment service gives no replies; the rest is left to the next run")]
+    /// The payment service left too many questions without a reply.
+    #[error("the payment service doesn't reply; the rest is left to the next run")]
     NoReplies,
-    /// The payment service wants to be left alone, for this time.
-    #[error("the payment service is not to be asked for {0:?}; what is due stays due")]
+    /// The payment service asked for a pause of this length.
+    #[error("the payment service must not be asked for another {0:?}; due orders stay due")]
     NotToBeAsked(Duration),
-    /// Another run took this one for dead.
+    /// The lease expired, and another run has taken it.
     #[error("another run has taken over")]
     LeaseLost,
     /// The process stops.
@@ -80,7 +84,7 @@ enum Failure {
 }
 
 impl Reconciler {
-    /// Asks for a run.
+    /// Starts a run, unless one is running.
     ///
     /// # Errors
     /// If the database failed.
@@ -89,20 +93,26 @@ impl Reconciler {
         started_by: StartedBy,
         dry_run: bool,
     ) -> Result<RunStart, order_store::Error> {
-        begin(&self.store, started_by, dry_run).await
+        self.store
+            .start_run(random_id(), started_by, dry_run, LEASE_TTL)
+            .await
     }
 
-    /// Carries out a run that has begun; returns it as it ended. `progress` is told of every step.
+    /// Carries out a run that has been started; returns it as it ended. `progress` gets the counts after
+    /// every step.
     ///
     /// # Errors
-    /// If the end of the run could not be written; the next run will mark it failed.
+    /// If the end of the run could not be recorded; the next run will mark it failed.
     pub async fn carry_out(
         &self,
         run: Run,
         progress: watch::Sender<order_store::RunCounts>,
         shutdown: &CancellationToken,
     ) -> Result<Run, order_store::Error> {
-        tracing::info!(run.id = %run.id, run.dry_run, run.started_by = %run.started_by, "reconciling");
+        tracing::info!(
+            run.id = %run.id, run.dry_run, run.started_by = %run.started_by,
+            "run started"
+        );
         let tally = Tally::new(run.dry_run, progress);
         let ended = tokio::select! {
             biased;
@@ -110,9 +120,11 @@ impl Reconciler {
             lost = beat::beat(&self.store, &run.id, &tally) => Err(lost),
         };
         let state = match &ended {
-            Ok(()) => RunState::Done,
+            Ok(failed) if failed.phases == 0 => RunState::Done,
+            // Logged by each phase.
+            Ok(_) => RunState::Failed,
             Err(failure) => {
-                tracing::warn!(run.id = %run.id, error = %chain(failure), "a run failed");
+                tracing::warn!(run.id = %run.id, error = %chain(failure), "run failed");
                 RunState::Failed
             }
         };
@@ -124,7 +136,7 @@ impl Reconciler {
         tracing::info!(
             run.id = %run.id, run.state = %state, counts.asked, counts.healed, counts.cancelled,
             counts.pending, counts.unknown, counts.raced, counts.settled,
-            findings = findings.len(), "reconciled"
+            findings = findings.len(), "run ended"
         );
         let ended = self.store.get_run(run.id.clone()).await?;
         Ok(ended.unwrap_or(Run {
@@ -135,58 +147,76 @@ impl Reconciler {
         }))
     }
 
+    /// Goes through the phases of a run. A failed phase doesn't stop the others; returns how many failed.
     async fn work(
         &self,
         run: &Run,
         tally: &Tally,
         stop: &CancellationToken,
-    ) -> Result<(), Failure> {
-        self.settle(run.dry_run, tally, stop).await?;
-        self.age(run.dry_run, stop).await?;
-        self.ask_about_due_orders(run, tally, stop).await?;
+    ) -> Result<Failed, Failure> {
+        let mut failed = Failed::default();
+        failed.note(Phase::Settle, self.settle(run, tally, stop).await)?;
+        failed.note(Phase::Age, self.age(run, stop).await)?;
+        failed.note(
+            Phase::Ask,
+            self.ask_about_due_orders(run, tally, stop).await,
+        )?;
         if !run.dry_run {
-            self.store.purge(self.keep, FORGET_MAX).await?;
+            let forgotten = self.store.purge(self.keep, PURGE_MAX).await;
+            failed.note(Phase::Forget, forgotten.map(drop).map_err(Failure::from))?;
         }
-        Ok(())
+        Ok(failed)
     }
 
-    /// Settles payments that a dead process left waiting though their order is there.
+    /// Settles payments that a dead process left waiting although their order exists.
     async fn settle(
         &self,
-        dry_run: bool,
+        run: &Run,
         tally: &Tally,
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
-        loop {
-            let settled = self.store.settle_stranded(CHORE_MAX, dry_run).await?;
-            tally.add(|counts| counts.settled += settled);
-            // Rolled back, the same would be found again.
-            if settled == 0 || dry_run {
-                return Ok(());
+        let mut ranges = self.walk(run, &self.walks.settle);
+        let mut result = Ok(());
+        while let Some(range) = ranges.next(stop).await? {
+            match self.store.settle_stranded(range, run.dry_run).await {
+                Ok(settled) => tally.add(|counts| counts.settled += settled),
+                Err(error) => result = result.and(Err(self.going_on_after(error).await?)),
             }
-            going_on(stop)?;
         }
+        result
     }
 
-    /// Tells people of payments that waited too long for their order.
-    async fn age(&self, dry_run: bool, stop: &CancellationToken) -> Result<(), Failure> {
-        loop {
+    /// Opens exceptions for payments that have waited too long for their order.
+    async fn age(&self, run: &Run, stop: &CancellationToken) -> Result<(), Failure> {
+        let mut ranges = self.walk(run, &self.walks.age);
+        let mut result = Ok(());
+        while let Some(range) = ranges.next(stop).await? {
             let opened = self
                 .store
-                .open_overdue(self.wait_for_order, CHORE_MAX, dry_run)
-                .await?;
-            if opened > 0 {
-                tracing::warn!(opened, "payments waited too long for their order");
+                .open_overdue(self.wait_for_order, range, run.dry_run);
+            match opened.await {
+                Ok(0) => {}
+                Ok(opened) => tracing::warn!(
+                    opened,
+                    "payments waited too long for their orders; exceptions opened"
+                ),
+                Err(error) => result = result.and(Err(self.going_on_after(error).await?)),
             }
-            if opened < u64::from(CHORE_MAX) || dry_run {
-                return Ok(());
-            }
-            going_on(stop)?;
+        }
+        result
+    }
+
+    /// Returns the failure of a part, so that the others can be tried; an error if those would fail as well.
+    async fn going_on_after(&self, error: order_store::Error) -> Result<Failure, Failure> {
+        if self.is_of_a_part(&error).await {
+            Ok(error.into())
+        } else {
+            Err(error.into())
         }
     }
 
-    /// Goes through what was due when the run began, oldest first. What is asked again later is
-    /// due after that, so no order comes twice.
+    /// Goes through the orders that were due when the run began, oldest first. An order that is
+    /// asked about again later becomes due after that, so none comes twice.
     async fn ask_about_due_orders(
         &self,
         run: &Run,
@@ -195,7 +225,7 @@ impl Reconciler {
     ) -> Result<(), Failure> {
         let mut batches = JoinSet::new();
         let handed_out = self.hand_out(run, tally, stop, &mut batches).await;
-        // What was asked about is brought to its end, whatever happens to others.
+        // Batches that were asked about are finished, whatever happens to others.
         let mut result = handed_out;
         while let Some(done) = batches.join_next().await {
             result = result.and(batch::joined(done));
@@ -203,7 +233,7 @@ impl Reconciler {
         result
     }
 
-    /// Makes batches of what is due, a few at work at a time.
+    /// Makes batches of the due orders, and works on a few at a time.
     async fn hand_out(
         &self,
         run: &Run,
@@ -213,15 +243,16 @@ impl Reconciler {
     ) -> Result<(), Failure> {
         let patience = Patience::default();
         let mut to_ask = Vec::new();
-        let mut after = None;
+        let mut from = Place::START;
         loop {
             let limit = u32::try_from(BATCH).unwrap_or(u32::MAX);
-            let page = self.store.due_orders(after, run.started_at, limit).await?;
+            let page = self.store.due_orders(from, run.started_at, limit).await?;
             let (asked_about, looked_at) = page.orders.into_iter().partition(|order| order.to_ask);
             self.look_at(looked_at, run.dry_run).await?;
+            self.put_off(page.unreadable, run.dry_run, tally).await?;
             to_ask.extend::<Vec<_>>(asked_about);
-            after = page.next;
-            while to_ask.len() >= BATCH || (after.is_none() && !to_ask.is_empty()) {
+            let is_last = page.next.is_none();
+            while to_ask.len() >= BATCH || (is_last && !to_ask.is_empty()) {
                 let rest = to_ask.split_off(to_ask.len().min(BATCH));
                 let orders = std::mem::replace(&mut to_ask, rest);
                 if batches.len() >= BATCHES
@@ -230,7 +261,7 @@ impl Reconciler {
                     batch::joined(done)?;
                 }
                 going_on(stop)?;
-                batches.spawn(batch::settle_batch(
+                batches.spawn(batch::handle_batch(
                     self.clone(),
                     orders,
                     run.dry_run,
@@ -239,26 +270,13 @@ impl Reconciler {
                     stop.clone(),
                 ));
             }
-            if after.is_none() {
-                return Ok(());
-            }
+            from = match page.next {
+                Some(next) => next,
+                None => return Ok(()),
+            };
             going_on(stop)?;
         }
     }
-}
-
-/// Asks the store for a run under a new id.
-///
-/// # Errors
-/// If the database failed.
-pub async fn begin(
-    store: &Store,
-    started_by: StartedBy,
-    dry_run: bool,
-) -> Result<RunStart, order_store::Error> {
-    store
-        .start_run(random_id(), started_by, dry_run, LEASE_TTL)
-        .await
 }
 
 fn going_on(stop: &CancellationToken) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Runs inside `serve`: at every tick, and when the API asks for one.
+//! Runs inside `serve`: on schedule, and when the API starts one.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::Reconciler;
 use crate::telemetry::chain;
 
-/// Runs until `shutdown`: what was begun elsewhere and comes in through `begun`, and a run of our
-/// own `every` so often, if at all. One that would begin while another works is skipped and
-/// counted.
-pub async fn serve(
+/// Carries out runs until `shutdown`: those that the API started, which come through `begun`, and
+/// one `every` interval, if set. A scheduled run is skipped and counted while another one is
+/// running.
+pub async fn run_scheduled(
     reconciler: Reconciler,
     every: Option<Duration>,
     mut begun: mpsc::Receiver<Run>,
@@ -44,12 +44,15 @@ pub async fn serve(
             runs.spawn(async move {
                 let progress = watch::Sender::default();
                 if let Err(error) = reconciler.carry_out(run, progress, &shutdown).await {
-                    tracing::warn!(error = %chain(&error), "the end of a run could not be written");
+                    tracing::warn!(
+                        error = %chain(&error),
+                        "end of a run not recorded; the next run marks it failed"
+                    );
                 }
             });
         }
     }
-    // A run that has begun says how it ended.
+    // A run that has started records how it ended.
     while runs.join_next().await.is_some() {}
 }
 
@@ -65,11 +68,11 @@ async fn scheduled(reconciler: &Reconciler) -> Option<Run> {
         Ok(RunStart::Started(run)) => Some(run),
         Ok(RunStart::AlreadyRunning { id }) => {
             metrics::counter!("orderd_reconciliation_skipped_total").increment(1);
-            tracing::info!(run.id = id, "another run is at work; this one is skipped");
+            tracing::info!(run.id = id, "run skipped: another one is running");
             None
         }
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "a run could not begin");
+            tracing::warn!(error = %chain(&error), "run not started; the next one is on schedule");
             None
         }
     }

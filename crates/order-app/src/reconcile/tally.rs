@@ -1,15 +1,17 @@
-//! What a run did and found so far.
+//! What a run has done and found so far.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use metrics::counter;
 use order_fsm::OrderId;
 use order_store::{FindingKind, RunCounts, RunFinding, RunState};
 use tokio::sync::watch;
 
+use super::phase::Phase;
 use crate::clock;
+use crate::lock::lock;
 
-/// Findings that are kept with a run at most; all of them are counted and logged.
+/// The most findings that are stored with a run; all of them are counted and logged.
 const FINDINGS_MAX: usize = 1000;
 
 /// Shared by the batches of a run.
@@ -35,9 +37,9 @@ impl Tally {
         }
     }
 
-    /// Counts.
+    /// Changes the counts.
     pub(super) fn add(&self, change: impl FnOnce(&mut RunCounts)) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let before = inner.counts;
         change(&mut inner.counts);
         let after = inner.counts;
@@ -51,16 +53,16 @@ impl Tally {
         self.progress.send_replace(after);
     }
 
-    /// Keeps something for people.
+    /// Logs, counts and keeps a finding.
     pub(super) fn find(&self, order_id: &OrderId, kind: FindingKind, detail: String) {
         tracing::warn!(
             order.id = %order_id, finding = %kind, detail, dry_run = self.dry_run,
-            "the reconciliation found something"
+            "finding recorded"
         );
         if !self.dry_run {
             counter("findings", 1);
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         if inner.findings.len() < FINDINGS_MAX {
             inner.findings.push(RunFinding {
                 order_id: order_id.clone(),
@@ -71,16 +73,16 @@ impl Tally {
     }
 
     pub(super) fn counts(&self) -> RunCounts {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         inner.counts
     }
 
     pub(super) fn take(&self) -> (RunCounts, Vec<RunFinding>) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         (inner.counts, std::mem::take(&mut inner.findings))
     }
 
-    /// Says how the run ended.
+    /// Counts how the run ended.
     #[expect(
         clippy::cast_precision_loss,
         reason = "seconds since 1970 fit for ages"
@@ -113,13 +115,13 @@ fn counter(outcome: &'static str, count: u64) {
     counter!("orderd_reconciliation_total", "outcome" => outcome).increment(count);
 }
 
-/// Names the metrics, and begins each at zero: an alarm needs the step from there.
+/// Describes the metrics, and starts each at zero: an alert needs the step from there.
 pub fn describe_metrics() {
     use metrics::{describe_counter, describe_gauge};
 
     describe_counter!(
         "orderd_reconciliation_total",
-        "What reconciliation did, by outcome; healed: payments that broker or publisher lost"
+        "What reconciliation did, by outcome; healed counts payments that the broker or the publisher lost"
     );
     for (outcome, _) in outcomes(RunCounts::default()) {
         counter(outcome, 0);
@@ -133,17 +135,19 @@ pub fn describe_metrics() {
         counter!("orderd_reconciliation_runs_total", "state" => state.as_str()).increment(0);
     }
     describe_counter!(
+        "orderd_reconciliation_phase_failures_total",
+        "Phases of runs that failed; the other phases of the run went on"
+    );
+    for phase in Phase::ALL {
+        phase.failed(0);
+    }
+    describe_counter!(
         "orderd_reconciliation_skipped_total",
-        "Runs that did not begin because another one was at work"
+        "Scheduled runs that were skipped because another one was running"
     );
     counter!("orderd_reconciliation_skipped_total").increment(0);
     describe_gauge!(
         "orderd_reconciliation_last_done_timestamp_seconds",
-        "When a run of this process last came to its end"
+        "When a run of this process was last done"
     );
-    describe_counter!(
-        "orderd_payment_service_stray_entries_total",
-        "Entries of replies that are about no order that was asked about"
-    );
-    counter!("orderd_payment_service_stray_entries_total").increment(0);
 }

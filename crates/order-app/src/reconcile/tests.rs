@@ -1,14 +1,20 @@
-//! Runs against a payment service that says all kinds of things, on a SQLite file.
+//! Runs against a payment service with all kinds of answers and faults, on a SQLite file.
+
+mod pace;
 
 use std::path::PathBuf;
 
 use order_fsm::OrderStatus;
-use order_store::{Batch, FindingKind, NewOrder, Run, StoreOptions};
-use serde_json::{Value, json};
+use order_payment_mock::{Answer, Fault, Mock, Payment, RetryAfter, Script};
+use order_store::{
+    Batch, Closed, Closing, ExceptionFilter, ExceptionState, FindingKind, NewOrder, Resolution,
+    Run, StoreOptions,
+};
+use serde_json::json;
 
 use super::*;
 use crate::payment_event;
-use crate::payment_service::stub::{Say, Stub, paid, unpaid_for_good};
+use crate::payment_service::PaymentService;
 
 /// A store whose orders are due at once, and past `pay_by`.
 struct Shop {
@@ -73,19 +79,57 @@ impl Shop {
         self.store.record_payments(batch).await.unwrap();
     }
 
-    async fn run(&self, stub: &Stub) -> Run {
-        self.run_unless(false, stub).await
+    /// Closes the only open exception.
+    async fn close_exception(&self, resolution: Resolution) {
+        let open = ExceptionFilter {
+            state: Some(ExceptionState::Open),
+            ..ExceptionFilter::default()
+        };
+        let found = self.store.list_exceptions(open, Place::START, 2).await;
+        let found = found.unwrap().items;
+        assert_eq!(found.len(), 1, "{found:?}");
+        let closing = Closing {
+            id: found[0].id.clone(),
+            resolution,
+            note: "talked to the customer".to_owned(),
+            actor: "ann".to_owned(),
+            refused_as: "illegal-transition",
+        };
+        let closed = self.store.close_exception(closing).await.unwrap();
+        assert_eq!(closed, Closed::Closed);
     }
 
-    async fn run_unless(&self, dry_run: bool, stub: &Stub) -> Run {
-        let reconciler = Reconciler {
-            store: self.store.clone(),
-            service: Some(stub.service(&self.store, Duration::ZERO)),
-            wait_for_order: Duration::from_hours(24),
-            keep: Duration::from_hours(24),
-        };
+    /// A run that asks the payment service at this URL.
+    async fn run(&self, url: &str) -> Run {
+        self.run_unless(false, url).await
+    }
+
+    async fn run_unless(&self, dry_run: bool, url: &str) -> Run {
+        let reconciler = self.reconciler(Some(url), Duration::ZERO);
         carry_out(&reconciler, dry_run).await
     }
+
+    fn reconciler(&self, url: Option<&str>, spacing: Duration) -> Reconciler {
+        Reconciler {
+            store: self.store.clone(),
+            service: url.map(|url| PaymentService::at(url, &self.store, spacing)),
+            wait_for_order: Duration::from_hours(24),
+            keep: Duration::from_hours(24),
+            walks: Walks::default(),
+        }
+    }
+}
+
+async fn mock(script: Script) -> (Mock, String) {
+    Mock::over_http(script).await.unwrap()
+}
+
+fn payment(transaction_id: &str, amount: u64) -> Payment {
+    Payment::new("acme", transaction_id, amount, "CNY")
+}
+
+fn paid(transaction_id: &str) -> Answer {
+    Answer::paid(payment(transaction_id, 1000))
 }
 
 async fn carry_out(reconciler: &Reconciler, dry_run: bool) -> Run {
@@ -119,28 +163,22 @@ async fn each_answer_has_its_outcome() {
         "PAID", "OTHER", "BACK", "GONE", "OPEN", "WAY", "DARK", "LEFT-OUT",
     ];
     shop.create(ids.map(str::to_owned)).await;
-    let stub = Stub::start(|_| {
-        Say::Entries(vec![
-            paid("PAID", "t1", 1000),
-            paid("OTHER", "t2", 999),
-            json!({
-                "order_id": "BACK", "state": "refunded", "provider": "acme",
-                "transaction_id": "r1", "amount": 1000, "currency": "CNY",
-                "occurred_at": "2026-11-29T08:00:00Z",
-            }),
-            unpaid_for_good("GONE"),
-            json!({ "order_id": "OPEN", "state": "unpaid" }),
-            json!({ "order_id": "WAY", "state": "pending" }),
-            json!({ "order_id": "DARK", "state": "unknown" }),
-            unpaid_for_good("NOBODY-ASKED"),
-        ])
-    })
-    .await;
-    let rehearsed = shop.run_unless(true, &stub).await;
+    let mut script = Script::default();
+    script.set("PAID", paid("t1"));
+    script.set("OTHER", Answer::paid(payment("t2", 999)));
+    script.set("BACK", Answer::refunded(payment("r1", 1000)));
+    script.set("GONE", Answer::unpaid_for_good());
+    script.set("OPEN", Answer::unpaid());
+    script.set("WAY", Answer::pending());
+    script.set("DARK", Answer::unknown());
+    script.set("NOBODY-ASKED", Answer::unpaid_for_good());
+    script.always(Fault::Foreign(vec!["NOBODY-ASKED".to_owned()]));
+    let (_mock, url) = mock(script).await;
+    let rehearsed = shop.run_unless(true, &url).await;
     for id in ids {
         assert_eq!(shop.status(id).await, OrderStatus::NotPaid, "{id}");
     }
-    let run = shop.run(&stub).await;
+    let run = shop.run(&url).await;
     assert_eq!(
         (run.counts, &run.findings),
         (rehearsed.counts, &rehearsed.findings)
@@ -174,91 +212,169 @@ async fn each_answer_has_its_outcome() {
     assert!(shop.store.audit().await.unwrap().is_empty());
 }
 
+/// A payment that doesn't fit, closed by a person, listed for ever.
 #[tokio::test]
-async fn nothing_but_a_definite_answer_cancels() {
-    let unclear: Vec<(&str, Say)> = vec![
-        ("500", Say::status("500 Internal Server Error")),
-        ("404", Say::status("404 Not Found")),
+async fn money_that_a_person_gave_back_speaks_for_no_order() {
+    let gone = Answer::unpaid_for_good;
+    let other = || Answer::paid(payment("other", 999));
+    for (name, resolution, rest, expected) in [
         (
-            "202",
-            Say::Raw("202 Accepted", String::new(), final_of("ID")),
+            "refunded",
+            Some(Resolution::Refunded),
+            Some(gone()),
+            OrderStatus::Cancelled,
         ),
         (
-            "302",
-            Say::Raw(
-                "302 Found",
-                "location: /query\r\n".to_owned(),
-                final_of("ID"),
-            ),
+            "written off",
+            Some(Resolution::WrittenOff),
+            Some(gone()),
+            OrderStatus::Cancelled,
         ),
-        ("empty", Say::body("")),
-        ("html", Say::body("<html><body>unpaid</body></html>")),
-        ("truncated", Say::body(&final_of("ID")[..40])),
+        ("open", None, Some(gone()), OrderStatus::NotPaid),
         (
-            "twice",
-            Say::body(&final_of("ID").replace("\"state\"", "\"state\":\"paid\",\"state\"")),
+            "accepted",
+            Some(Resolution::Accepted),
+            Some(gone()),
+            OrderStatus::Paid,
         ),
-        ("nobody", Say::Entries(Vec::new())),
-        ("foreign", Say::Entries(vec![unpaid_for_good("ID-2")])),
+        (
+            "nothing else is said",
+            Some(Resolution::Refunded),
+            None,
+            OrderStatus::NotPaid,
+        ),
+        (
+            "not final",
+            Some(Resolution::Refunded),
+            Some(Answer::unpaid()),
+            OrderStatus::NotPaid,
+        ),
+        (
+            "one of two",
+            Some(Resolution::Refunded),
+            Some(gone().and(Answer::unpaid())),
+            OrderStatus::NotPaid,
+        ),
+        (
+            "on its way",
+            Some(Resolution::Refunded),
+            Some(gone().and(Answer::pending())),
+            OrderStatus::NotPaid,
+        ),
+        (
+            "unknown",
+            Some(Resolution::Refunded),
+            Some(gone().and(Answer::unknown())),
+            OrderStatus::NotPaid,
+        ),
         (
             "nameless",
-            Say::Entries(vec![unpaid_for_good("ID"), json!({})]),
+            Some(Resolution::Refunded),
+            Some(gone().and(Answer::raw("{}"))),
+            OrderStatus::NotPaid,
         ),
         (
-            "not-final",
-            Say::Entries(vec![json!({"order_id": "ID", "state": "unpaid"})]),
+            "unreadable",
+            Some(Resolution::Refunded),
+            Some(gone().and(Answer::unreadable())),
+            OrderStatus::NotPaid,
         ),
+        (
+            "another payment",
+            Some(Resolution::Refunded),
+            Some(gone().and(other())),
+            OrderStatus::NotPaid,
+        ),
+    ] {
+        let shop = Shop::open().await;
+        shop.create(["ID".to_owned()]).await;
+        let short = Answer::paid(payment("short", 999));
+        let (mock, url) = mock(Script::all(short.clone())).await;
+        let run = shop.run(&url).await;
+        assert_eq!(
+            kinds(&run),
+            [("ID".to_owned(), FindingKind::Mismatch)],
+            "{name}"
+        );
+        if let Some(resolution) = resolution {
+            shop.close_exception(resolution).await;
+        }
+        let answer = match rest {
+            Some(rest) => short.and(rest),
+            None => short,
+        };
+        mock.script(|script| *script = Script::all(answer));
+        shop.run(&url).await;
+        assert_eq!(shop.status("ID").await, expected, "{name}");
+        assert!(shop.store.audit().await.unwrap().is_empty(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_a_definite_answer_cancels() {
+    let gone = Answer::unpaid_for_good;
+    let broken = |fault: Fault| {
+        let mut script = Script::all(gone());
+        script.always(fault);
+        script
+    };
+    let mut foreign = Script::default();
+    foreign.set("ID-2", gone());
+    foreign.always(Fault::Foreign(vec!["ID-2".to_owned()]));
+    let twice = r#"{"order_id":"ID","state":"paid","state":"unpaid","final":true}"#;
+    let unclear = [
+        ("500", broken(Fault::Status(500))),
+        ("404", broken(Fault::Status(404))),
+        ("202", broken(Fault::StatusWithAnswer(202))),
+        ("302", broken(Fault::Redirect(302))),
+        ("empty", broken(Fault::Empty)),
+        ("html", broken(Fault::Html)),
+        ("truncated", broken(Fault::Truncated)),
+        ("twice", Script::all(Answer::raw(twice))),
+        ("left out", Script::all(Answer::absent())),
+        ("foreign", foreign),
+        ("nameless", Script::all(gone().and(Answer::raw("{}")))),
+        ("not-final", Script::all(Answer::unpaid())),
         (
             "one-of-two-final",
-            Say::Entries(vec![
-                unpaid_for_good("ID"),
-                json!({"order_id": "ID", "state": "unpaid"}),
-            ]),
+            Script::all(gone().and(Answer::unpaid())),
         ),
         (
             "unpaid-and-pending",
-            Say::Entries(vec![
-                unpaid_for_good("ID"),
-                json!({"order_id": "ID", "state": "pending"}),
-            ]),
+            Script::all(gone().and(Answer::pending())),
         ),
         (
             "unpaid-and-unreadable",
-            Say::Entries(vec![
-                unpaid_for_good("ID"),
-                json!({"order_id": "ID", "state": "paid"}),
-            ]),
+            Script::all(gone().and(Answer::unreadable())),
         ),
-        ("silence", Say::Silence),
+        ("silence", broken(Fault::Silent)),
     ];
-    for (name, say) in unclear {
+    for (name, script) in unclear {
         let shop = Shop::open().await;
         shop.create(["ID".to_owned()]).await;
-        let stub = Stub::start(move |_| say.clone()).await;
-        let run = shop.run(&stub).await;
+        let (mock, url) = mock(script).await;
+        let run = shop.run(&url).await;
         assert_eq!(shop.status("ID").await, OrderStatus::NotPaid, "{name}");
         let counts = run.counts;
         assert_eq!((counts.cancelled, counts.healed), (0, 0), "{name}");
         assert_eq!(counts.pending + counts.unknown, 1, "{name}");
-        assert_eq!(stub.asked().len(), 1, "{name}: a redirect is not followed");
+        let asked = mock.asked();
+        assert_eq!((asked.questions, asked.followed), (1, 0), "{name}");
     }
     // The same question with the definite answer.
     let shop = Shop::open().await;
     shop.create(["ID".to_owned()]).await;
-    let stub = Stub::start(|_| Say::body(&final_of("ID"))).await;
-    assert_eq!(shop.run(&stub).await.counts.cancelled, 1);
-}
-
-fn final_of(id: &str) -> String {
-    json!({ "payments": [unpaid_for_good(id)] }).to_string()
+    let (_mock, url) = mock(Script::all(gone())).await;
+    assert_eq!(shop.run(&url).await.counts.cancelled, 1);
 }
 
 #[tokio::test]
 async fn one_poisonous_order_does_not_hold_up_the_others() {
+    let nameless = r#"{"payments":[{"state":"unpaid","final":true}]}"#;
     let poisons = [
-        Say::status("500 Internal Server Error"),
-        Say::body("<html>"),
-        Say::Entries(vec![json!({ "state": "unpaid", "final": true })]),
+        Fault::Status(500),
+        Fault::Html,
+        Fault::Body(nameless.to_owned()),
     ];
     for poison in poisons {
         let shop = Shop::open().await;
@@ -268,17 +384,14 @@ async fn one_poisonous_order_does_not_hold_up_the_others() {
                 .chain(names("Z", 250)),
         )
         .await;
-        let stub = Stub::start(move |ids| {
-            if ids.iter().any(|id| id == "POISON") {
-                return poison.clone();
-            }
-            Say::Entries(ids.iter().map(|id| unpaid_for_good(id)).collect())
-        })
-        .await;
-        let run = shop.run(&stub).await;
+        let mut script = Script::all(Answer::unpaid_for_good());
+        script.poison("POISON", poison);
+        let (mock, url) = mock(script).await;
+        let run = shop.run(&url).await;
         assert_eq!((run.counts.cancelled, run.counts.unknown), (499, 1));
         assert_eq!(shop.status("POISON").await, OrderStatus::NotPaid);
-        assert!(stub.asked().len() < 25, "{} questions", stub.asked().len());
+        let questions = mock.asked().questions;
+        assert!(questions < 25, "{questions} questions");
     }
 }
 
@@ -287,114 +400,12 @@ async fn hopeless_orders_do_not_starve_the_next_one() {
     let shop = Shop::open().await;
     shop.create(names("DARK", 100).chain(["PAID".to_owned()]))
         .await;
-    let stub = Stub::start(|ids| {
-        let entry = |id: &String| match id.as_str() {
-            "PAID" => paid("PAID", "t1", 1000),
-            _ => json!({ "order_id": id, "state": "unknown" }),
-        };
-        Say::Entries(ids.iter().map(entry).collect())
-    })
-    .await;
-    let run = shop.run(&stub).await;
+    let mut script = Script::all(Answer::unknown());
+    script.set("PAID", paid("t1"));
+    let (_mock, url) = mock(script).await;
+    let run = shop.run(&url).await;
     assert_eq!((run.counts.healed, run.counts.unknown), (1, 100));
     assert_eq!(shop.status("PAID").await, OrderStatus::Paid);
-}
-
-#[tokio::test]
-async fn a_run_gives_up_when_nobody_replies_and_leaves_the_rest_due() {
-    let shop = Shop::open().await;
-    shop.create(names("OD", 600)).await;
-    let gone = {
-        let stub = Stub::start(|_| Say::Silence).await;
-        stub.service(&shop.store, Duration::ZERO)
-    };
-    let reconciler = Reconciler {
-        store: shop.store.clone(),
-        service: Some(gone),
-        wait_for_order: Duration::from_hours(24),
-        keep: Duration::from_hours(24),
-    };
-    let run = carry_out(&reconciler, false).await;
-    assert_eq!((run.state, run.counts.unknown), (RunState::Done, 600));
-    let stub =
-        Stub::start(|ids| Say::Entries(ids.iter().map(|id| unpaid_for_good(id)).collect())).await;
-    // Their pause is zero here.
-    assert_eq!(shop.run(&stub).await.counts.cancelled, 600);
-}
-
-#[tokio::test]
-async fn a_service_that_is_asked_too_often_is_left_alone_for_as_long_as_it_says() {
-    let shop = Shop::open().await;
-    shop.create(["ID".to_owned()]).await;
-    let mut first = true;
-    let stub = Stub::start(move |ids| {
-        if std::mem::take(&mut first) {
-            return Say::Raw(
-                "429 Too Many Requests",
-                "retry-after: 1\r\n".to_owned(),
-                String::new(),
-            );
-        }
-        Say::Entries(ids.iter().map(|id| unpaid_for_good(id)).collect())
-    })
-    .await;
-    assert_eq!(shop.run(&stub).await.counts.cancelled, 1);
-    let asked = stub.asked();
-    assert_eq!(asked.len(), 2);
-    assert!(
-        asked[1].0 - asked[0].0 >= Duration::from_secs(1),
-        "{asked:?}"
-    );
-}
-
-#[tokio::test]
-async fn after_a_long_retry_after_the_orders_stay_due() {
-    let shop = Shop::open().await;
-    shop.create(["ID".to_owned()]).await;
-    let stub = Stub::start(|_| {
-        Say::Raw(
-            "503 Service Unavailable",
-            "retry-after: 3600\r\n".to_owned(),
-            String::new(),
-        )
-    })
-    .await;
-    let run = shop.run(&stub).await;
-    let counts = run.counts;
-    assert_eq!(
-        (run.state, counts.asked, counts.unknown),
-        (RunState::Done, 1, 1)
-    );
-    // Their pause is zero here. A run that may not ask didn't come to its end.
-    let run = shop.run(&stub).await;
-    assert_eq!((run.state, run.counts.asked), (RunState::Failed, 0));
-    assert_eq!(shop.status("ID").await, OrderStatus::NotPaid);
-    assert_eq!(stub.asked().len(), 1, "nobody asks before that time");
-}
-
-#[tokio::test]
-async fn questions_are_spaced() {
-    let shop = Shop::open().await;
-    shop.create(names("OD", 20)).await;
-    let stub = Stub::start(|ids| {
-        if ids.len() > 1 {
-            return Say::body("<html>");
-        }
-        Say::Entries(ids.iter().map(|id| unpaid_for_good(id)).collect())
-    })
-    .await;
-    let spacing = Duration::from_millis(20);
-    let reconciler = Reconciler {
-        store: shop.store.clone(),
-        service: Some(stub.service(&shop.store, spacing)),
-        wait_for_order: Duration::from_hours(24),
-        keep: Duration::from_hours(24),
-    };
-    assert_eq!(carry_out(&reconciler, false).await.counts.cancelled, 20);
-    let asked = stub.asked();
-    assert_eq!(asked.len(), 39);
-    let whole = asked[38].0 - asked[0].0;
-    assert!(whole >= 37 * spacing, "{whole:?}");
 }
 
 #[tokio::test]
@@ -405,29 +416,17 @@ async fn the_last_question_finds_what_came_after_an_order_left() {
     for id in ["TWICE", "FINE", "ODD"] {
         shop.event(id, &format!("t-{id}")).await;
     }
-    let cancelling = Stub::start(|ids| {
-        let cancel = |id: &String| match id.as_str() {
-            "LATE" => unpaid_for_good(id),
-            _ => json!({ "order_id": id, "state": "pending" }),
-        };
-        Say::Entries(ids.iter().map(cancel).collect())
-    })
-    .await;
-    assert_eq!(shop.run(&cancelling).await.counts.cancelled, 1);
-    let stub = Stub::start(|ids| {
-        let entries = |id: &String| -> Vec<Value> {
-            match id.as_str() {
-                "TWICE" => vec![paid(id, "t-TWICE", 1000), paid(id, "t-second", 1000)],
-                "LATE" => vec![paid(id, "t-late", 1000)],
-                "FINE" => vec![paid(id, "t-FINE", 1000)],
-                _ => vec![unpaid_for_good(id)],
-            }
-        };
-        Say::Entries(ids.iter().flat_map(entries).collect())
-    })
-    .await;
+    let mut cancelling = Script::all(Answer::pending());
+    cancelling.set("LATE", Answer::unpaid_for_good());
+    let (_mock, url) = mock(cancelling).await;
+    assert_eq!(shop.run(&url).await.counts.cancelled, 1);
+    let mut script = Script::all(Answer::unpaid_for_good());
+    script.set("TWICE", paid("t-TWICE").and(paid("t-second")));
+    script.set("LATE", paid("t-late"));
+    script.set("FINE", paid("t-FINE"));
+    let (_mock, url) = mock(script).await;
     // What was pending comes again after its pause, which is zero here.
-    let run = shop.run(&stub).await;
+    let run = shop.run(&url).await;
     assert_eq!(run.counts.asked, 4);
     assert_eq!(
         kinds(&run),
@@ -438,7 +437,7 @@ async fn the_last_question_finds_what_came_after_an_order_left() {
         ]
     );
     assert_eq!(
-        shop.run(&stub).await.counts.asked,
+        shop.run(&url).await.counts.asked,
         0,
         "it was the last question"
     );
@@ -450,17 +449,16 @@ async fn without_a_payment_service_nothing_is_cancelled_and_the_schedule_does_no
     let shop = Shop::open().await;
     shop.create(["UNPAID", "PAID"].map(str::to_owned)).await;
     shop.event("PAID", "t1").await;
-    let reconciler = Reconciler {
-        store: shop.store.clone(),
-        service: None,
-        wait_for_order: Duration::from_hours(24),
-        keep: Duration::from_hours(24),
-    };
+    let reconciler = shop.reconciler(None, Duration::ZERO);
     let run = carry_out(&reconciler, false).await;
     assert_eq!((run.state, run.counts.asked), (RunState::Done, 0));
     assert_eq!(shop.status("UNPAID").await, OrderStatus::NotPaid);
     let until = crate::clock::now() + Duration::from_hours(1000);
-    let due = shop.store.due_orders(None, until, 10).await.unwrap();
+    let due = shop
+        .store
+        .due_orders(Place::START, until, 10)
+        .await
+        .unwrap();
     let left: Vec<&str> = due
         .orders
         .iter()

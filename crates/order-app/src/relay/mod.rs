@@ -1,94 +1,113 @@
-//! From the database to the stream: what happened to orders is told to whoever cares.
+//! From the database to the stream: publishes what happened to orders.
 //!
-//! At least once, under the same id each time, and the first tellings of an order in the order of
-//! its versions: a batch holds each order once, and an event is marked after its ack and not
-//! before. One instance publishes at a time, the holder of a lease; one that lost it can repeat
-//! ids, but marks nothing. Nothing is locked while the broker is waited for.
+//! Delivery is at least once, under the same id each time, and the first publications of an order
+//! are in the order of its versions: an event is sent after the ack of the one before, and leaves
+//! the outbox after its own ack. One instance publishes at a time, the holder of a lease; an
+//! instance that lost it can repeat ids, but writes nothing. No lock is held while the relay waits
+//! for the broker.
+//!
+//! An event that can't be published is set aside with the later ones of its order, and tried again.
 
+mod batch;
 mod event;
+mod notes;
 mod publish;
 mod republish;
+mod step;
+mod subjects;
+mod trials;
 
 use std::time::Duration;
 
-use metrics::counter;
-use order_store::{Lease, Marked, OutboxKey, Store, crash};
-use rand::RngExt as _;
+use order_store::{AsidePlace, Lease, OutboxPage, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::hex::random_id;
+use crate::health::{Cause, Health};
 use crate::nats::Topology;
+use crate::pause::{Backoff, pause};
+use crate::random_id::random_id;
 use crate::telemetry::chain;
-use event::Outgoing;
-use publish::{Published, Publisher};
+use publish::Publisher;
+use subjects::Subjects;
+use trials::Trials;
 
+pub use notes::describe_metrics;
 pub use publish::Fault;
-pub use republish::{Ending, Republishing, republish};
+pub use republish::{Ending, RepublishError, Republishing, republish};
 
 /// The name of the lease.
-pub const LEASE: &str = "relay";
+pub const LEASE: &str = "outbox";
 
-/// A holder that is gone is followed by another after this.
+/// After this, another instance takes over the lease of a dead holder.
 const LEASE_TTL: Duration = Duration::from_secs(10);
 
-/// A holder asks again this early, so that a slow answer doesn't cost it the lease.
+/// A live holder renews its lease this often, so that a slow answer doesn't cost it the lease.
 const RENEW_EVERY: Duration = Duration::from_secs(3);
-
-/// The most rows of each kind in one batch.
-const BATCH_MAX: u32 = 500;
 
 /// How long the holder rests when there is nothing to publish.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How long the others rest before they ask for the lease again.
+/// How long it rests after a round of few events: a transaction for each small round would cost more than the
+/// events.
+const FEW: usize = 500;
+const COALESCE: Duration = Duration::from_millis(10);
+
+/// How long the other instances wait before they ask for the lease again.
 const STANDBY: Duration = Duration::from_secs(1);
 
-const BACKOFF_MIN: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(3);
+/// How often all that is set aside is tried again, whatever the reason.
+const RETRY_EVERY: Duration = Duration::from_secs(30);
 
-/// How long giving back the lease may take.
+/// How long releasing the lease may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The way out for order events.
+/// Publishes order events.
 #[derive(Debug)]
 pub struct Relay {
     topology: Topology,
     store: Store,
     lease: Lease,
-    /// When the lease was last known to be ours.
+    health: Health,
+    /// When this instance last acquired or renewed the lease.
     held_since: Option<Instant>,
+    subjects: Subjects,
+    trials: Trials,
+    /// The page that was read ahead: how far the pass through the outbox is.
+    page: Option<OutboxPage>,
+    /// Whether anything may be set aside.
+    any_aside: bool,
+    /// How far the walk through the events that are set aside is, if one is running.
+    walk: Option<AsidePlace>,
+    next_walk: Instant,
 }
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// So many events were published and marked, or set aside.
+    /// This many events were published and left the outbox; there may be more.
     Published(usize),
     /// There was nothing to publish.
     Idle,
-    /// Another one holds the lease.
+    /// Another instance holds the lease.
     Standby,
-    /// The lease was lost while publishing: nothing was marked, the next step begins again.
+    /// The lease was lost while publishing: nothing was written, the next step begins again.
     LeaseLost,
 }
 
-/// A step that failed. What was acked before is marked.
+/// A step that failed. What was acknowledged before has left the outbox.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database failed.
-    #[error("the outbox could not be read or marked")]
+    #[error("the outbox could not be read or written")]
     Store(#[from] order_store::Error),
     /// The broker failed.
-    #[error("events stay unpublished")]
+    #[error("order events were not published")]
     Publish(#[from] Fault),
-    /// There is nothing in reach but rows that this version doesn't understand.
-    #[error("{0} event(s) cannot be read")]
-    Unreadable(usize),
 }
 
 impl Relay {
-    /// A relay that is not running yet, with an id of its own.
+    /// Creates a relay with an id of its own.
     pub fn new(topology: Topology, store: Store) -> Self {
         let lease = Lease {
             name: LEASE,
@@ -99,76 +118,105 @@ impl Relay {
             topology,
             store,
             lease,
+            health: Health::default(),
             held_since: None,
+            subjects: Subjects::default(),
+            trials: Trials::default(),
+            page: None,
+            any_aside: false,
+            walk: None,
+            next_walk: Instant::now(),
         }
     }
 
-    /// Runs until `stop`, then gives the lease back.
+    /// Reports to this health what can't be published.
+    #[must_use]
+    pub fn reporting_to(mut self, health: Health) -> Self {
+        self.health = health;
+        self
+    }
+
+    /// Runs until `stop`, then releases the lease.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut backoff = BACKOFF_MIN;
+        let mut backoff = Backoff::new();
         while !stop.is_cancelled() {
             let rest = match self.step(&stop).await {
                 Ok(done) => {
-                    backoff = BACKOFF_MIN;
+                    backoff.reset();
                     match done {
-                        Step::Published(_) | Step::LeaseLost => Duration::ZERO,
+                        Step::Published(0) | Step::LeaseLost => Duration::ZERO,
+                        Step::Published(few) if few < FEW => COALESCE,
+                        Step::Published(_) => Duration::ZERO,
                         Step::Idle => IDLE,
                         Step::Standby => STANDBY,
                     }
                 }
                 Err(error) => {
-                    tracing::error!(error = %chain(&error), "order events could not be published; they are kept");
-                    let rest = backoff.mul_f64(rand::rng().random_range(0.5..1.0));
-                    backoff = (backoff * 2).min(BACKOFF_MAX);
-                    rest
+                    tracing::error!(
+                        error = %chain(&error),
+                        "order events not published; they stay in the outbox and are tried \
+                         again"
+                    );
+                    backoff.next()
                 }
             };
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = stop.cancelled() => {}
-            }
+            pause(&stop, rest).await;
         }
         self.release().await;
     }
 
-    /// Publishes one batch, if the lease is ours, and marks what was acked.
+    /// Publishes a page of the outbox, if this instance holds the lease, and records what became of
+    /// it. Also tries some of the events again that are set aside.
     ///
     /// # Errors
-    /// If database or broker failed on the way; what was acked is marked all the same.
+    /// If the database or the broker failed; events that were acknowledged have left the outbox nevertheless.
     pub async fn step(&mut self, stop: &CancellationToken) -> Result<Step, Error> {
-        if !self.hold().await? {
+        if !self.keep_lease().await? {
+            self.health.clear_cause(Cause::EventsBlocked);
             return Ok(Step::Standby);
         }
-        let batch = self.store.unpublished(BATCH_MAX).await?;
-        let unreadable = batch.unreadable.len();
-        for error in &batch.unreadable {
-            tracing::error!(error = %chain(error), "an event cannot be read and stays unpublished");
+        let done = self.held_step(stop).await;
+        if done.is_err() {
+            self.page = None;
         }
-        let events = event::events(batch);
-        if events.is_empty() {
-            return match unreadable {
-                0 => Ok(Step::Idle),
-                unreadable => Err(Error::Unreadable(unreadable)),
-            };
+        if let Ok(Step::LeaseLost) = done {
+            tracing::warn!("relay lease lost while publishing; nothing was written");
+            self.held_since = None;
         }
-        crash::point("relay:read");
-        let published = self.publisher().publish(events, stop).await;
-        crash::point("relay:published");
-        self.conclude(published).await
+        self.report();
+        done
     }
 
-    /// Gives the lease back, so that another one need not wait for its end.
+    /// Releases the lease, so that another instance needn't wait until it expires.
     pub async fn release(&mut self) {
+        self.health.clear_cause(Cause::EventsBlocked);
         if self.held_since.take().is_none() {
             return;
         }
         let released = self.store.release_lease(&self.lease);
         match tokio::time::timeout(RELEASE_TIMEOUT, released).await {
-            Ok(Ok(())) => tracing::info!("the relay's lease is given back"),
+            Ok(Ok(())) => tracing::info!("relay lease released"),
             Ok(Err(error)) => {
-                tracing::warn!(error = %chain(&error), "the relay's lease is left to run out");
+                tracing::warn!(
+                    error = %chain(&error),
+                    "relay lease not released; it expires by itself"
+                );
             }
-            Err(_) => tracing::warn!("the relay's lease is left to run out"),
+            Err(_) => tracing::warn!("relay lease not released; it expires by itself"),
+        }
+    }
+
+    /// Reports which kinds of events can't be published.
+    fn report(&self) {
+        let closed: Vec<&str> = self.subjects.closed().collect();
+        if closed.is_empty() {
+            self.health.clear_cause(Cause::EventsBlocked);
+        } else {
+            let why = format!(
+                "the broker doesn't accept order events: {}",
+                closed.join(", ")
+            );
+            self.health.set_cause(Cause::EventsBlocked, why);
         }
     }
 
@@ -177,12 +225,13 @@ impl Relay {
             store: self.store.clone(),
             lease: self.lease.clone(),
             context: self.topology.context(),
+            refusals: self.topology.refusals().clone(),
             stream: self.topology.outbound_stream().to_owned(),
             prefix: self.topology.outbound_prefix().to_owned(),
         }
     }
 
-    async fn hold(&mut self) -> Result<bool, Error> {
+    async fn keep_lease(&mut self) -> Result<bool, Error> {
         if self
             .held_since
             .is_some_and(|since| since.elapsed() < RENEW_EVERY)
@@ -194,104 +243,27 @@ impl Relay {
         if !self.store.take_lease(&self.lease).await? {
             return Ok(false);
         }
+        self.store.keep_older_relays_away().await?;
         if before.is_none() {
-            tracing::info!(holder = %self.lease.holder, "this instance publishes order events");
+            self.begin_term().await?;
         }
         self.held_since = Some(asked_at);
         Ok(true)
     }
 
-    /// Writes down what became of a batch.
-    async fn conclude(&mut self, published: Published) -> Result<Step, Error> {
-        let Published {
-            acked,
-            too_large,
-            fault,
-        } = published;
-        let mut done = 0;
-        if !acked.is_empty() {
-            let keys = acked.iter().map(|outgoing| outgoing.key.clone()).collect();
-            match self.store.mark_published(&self.lease, keys).await? {
-                Marked::LeaseLost => return Ok(self.lost()),
-                Marked::Marked(_) => count(&acked),
-            }
-            done += acked.len();
-        }
-        for (key, why) in too_large {
-            tracing::error!(
-                message.id = %key,
-                why,
-                "an event is too large for the broker and is set aside"
-            );
-            match self.set_aside(key, why).await? {
-                Marked::LeaseLost => return Ok(self.lost()),
-                Marked::Marked(_) => done += 1,
-            }
-        }
-        match fault {
-            None => Ok(Step::Published(done)),
-            Some(fault) => {
-                self.mend(&fault).await;
-                Err(fault.into())
-            }
-        }
-    }
-
-    async fn set_aside(&self, key: OutboxKey, why: String) -> Result<Marked, order_store::Error> {
-        self.store.set_aside(&self.lease, key, why).await
-    }
-
-    fn lost(&mut self) -> Step {
-        tracing::warn!("the relay's lease was lost while publishing; nothing is marked");
-        self.held_since = None;
-        Step::LeaseLost
-    }
-
-    /// A stream that is gone is made again; one that others changed is left to them.
-    async fn mend(&self, fault: &Fault) {
-        match fault {
-            Fault::NoStream { .. } => {}
-            Fault::NoAck | Fault::OtherStream { .. } | Fault::Refused(_) => return,
-        }
-        tracing::error!(
-            stream.name = self.topology.outbound_stream(),
-            "the outbound stream is gone; what it held comes back with `orderd republish`"
+    /// Resets what another holder may have changed since.
+    async fn begin_term(&mut self) -> Result<(), Error> {
+        tracing::info!(
+            holder = %self.lease.holder,
+            "relay lease acquired: this instance publishes order events"
         );
-        if let Err(error) = self.topology.ensure_outbound().await {
-            tracing::error!(error = %chain(&error), "the outbound stream cannot be used");
-        }
-    }
-}
-
-fn count(acked: &[Outgoing]) {
-    for outgoing in acked {
-        counter!("orderd_published_events_total", "event" => outgoing.event).increment(1);
-    }
-}
-
-/// Describes the metrics of the relay and shows every counter from the start, at zero.
-pub fn describe_metrics() {
-    use metrics::{Unit, describe_counter, describe_gauge};
-
-    describe_counter!(
-        "orderd_published_events_total",
-        "Order events that the broker acknowledged and that are marked as published"
-    );
-    describe_gauge!(
-        "orderd_unpublished_events",
-        "Order events that are not published yet; at most 100000 of each kind are counted"
-    );
-    describe_gauge!(
-        "orderd_unpublished_oldest_seconds",
-        Unit::Seconds,
-        "How long the oldest unpublished order event has waited"
-    );
-    describe_gauge!(
-        "orderd_set_aside_events",
-        "Order events that the broker does not take; `orderd republish` tries them again"
-    );
-    for (event, _) in event::EVENTS {
-        counter!("orderd_published_events_total", "event" => event).increment(0);
+        self.page = None;
+        self.subjects.clear();
+        self.trials = Trials::default();
+        self.any_aside = self.store.is_any_set_aside().await?;
+        self.walk = None;
+        self.next_walk = Instant::now();
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Publishing again from a point in time: for a stream that lost what it had acknowledged.
+//! Publishes again from a point in time, for a stream that lost events it had acknowledged.
 
 use std::time::Duration;
 
@@ -10,55 +10,58 @@ use tokio_util::sync::CancellationToken;
 use super::{Error, LEASE, Relay, Step};
 use crate::telemetry::chain;
 
-/// How long a running service may take to ask for the lease again. Longer than its standby.
+/// How long a running service may take to acquire the lease again; longer than `STANDBY`.
 const SERVICE_WAIT: Duration = Duration::from_secs(4);
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How long it is tried without any progress.
+/// How long publishing is tried without any progress.
 const PROGRESS_WAIT: Duration = Duration::from_secs(30);
 
-/// What became of a republishing.
+/// How a republishing ended.
 #[derive(Debug)]
 pub struct Republishing {
-    /// What was marked.
-    pub marked: Republished,
-    /// Who publishes it.
+    /// What is published again.
+    pub again: Republished,
+    /// By whom it is published.
     pub ending: Ending,
+    /// How many events are left out, since they can't be read or are too large.
+    pub left_out: i64,
 }
 
-/// Who publishes what was marked.
+/// By whom the events are published.
 #[derive(Debug)]
 pub enum Ending {
-    /// Nobody has to.
+    /// There is nothing to publish.
     NothingToDo,
-    /// A running service.
+    /// By a running service.
     Service,
-    /// This call did; so many events.
+    /// By this call: this many events.
     Here(usize),
-    /// Nobody: the relay is off.
+    /// Not now: the relay is off.
     RelayOff,
-    /// This call, but it failed after so many events.
+    /// By this call, which failed after this many events.
     Failed(usize, Error),
 }
 
-/// Marks everything since a time as unpublished. If no service takes it from there, publishes it.
-///
-/// The lease is ended first: what a service has in flight was acked before this call, perhaps by
-/// a stream that has lost it since, so its marks must not count. Who lives asks for the lease
-/// again, which also tells a running service from a dead one.
+/// Puts every event since a time back into the outbox, before those that wait there. Publishes them if no
+/// service does. Meanwhile, the lease is taken from its holder: its events in flight may have been
+/// acknowledged by a stream that lost them since, so they must not leave the outbox, and it must not publish
+/// later events first. A live service acquires the lease again, which distinguishes it from a dead one.
 ///
 /// # Errors
-/// If the database failed; repeat the call.
+/// If the database failed, or another call took the lease; repeat the call.
 pub async fn republish(
     mut relay: Relay,
     store: &Store,
     since: OffsetDateTime,
     publish: bool,
-) -> Result<Republishing, order_store::Error> {
-    store.end_lease(LEASE).await?;
-    let marked = store.republish_since(since).await?;
-    // What waited before is published with what was marked.
+) -> Result<Republishing, RepublishError> {
+    store.seize_lease(&relay.lease).await?;
+    let again = store.republish_since(&relay.lease, since).await;
+    store.release_lease(&relay.lease).await?;
+    let again = again?.ok_or(RepublishError::LeaseLost)?;
+    // Events that already waited are published together with these.
     let waiting = store.outbox_gauges().await?.unpublished;
     let ending = if waiting == 0 {
         Ending::NothingToDo
@@ -71,7 +74,25 @@ pub async fn republish(
     } else {
         Ending::RelayOff
     };
-    Ok(Republishing { marked, ending })
+    let left_out = store.outbox_gauges().await?.set_aside;
+    Ok(Republishing {
+        again,
+        ending,
+        left_out,
+    })
+}
+
+/// Why nothing, or not everything, is published again.
+#[derive(Debug, thiserror::Error)]
+pub enum RepublishError {
+    /// The database failed.
+    #[error("the outbox could not be written")]
+    Store(#[from] order_store::Error),
+    /// Another call took the lease meanwhile.
+    #[error(
+        "another `orderd republish` is running, or this one was delayed for too long; repeat it"
+    )]
+    LeaseLost,
 }
 
 async fn service_holds(store: &Store) -> Result<bool, order_store::Error> {
@@ -86,7 +107,7 @@ async fn service_holds(store: &Store) -> Result<bool, order_store::Error> {
 }
 
 async fn publish_all(relay: &mut Relay) -> Ending {
-    // The end of the process is what stops it.
+    // It is stopped by the end of the process.
     let stop = CancellationToken::new();
     let mut published = 0;
     let mut progress = Instant::now();
@@ -101,7 +122,11 @@ async fn publish_all(relay: &mut Relay) -> Ending {
             Ok(Step::Standby) => return Ending::Service,
             Ok(Step::LeaseLost) => {}
             Err(error) if progress.elapsed() < PROGRESS_WAIT => {
-                tracing::warn!(error = %chain(&error), "publishing is tried again");
+                tracing::warn!(
+                    error = %chain(&error),
+                    "order events not published; they are tried again"
+                );
+                relay.topology.renew_connection().await;
                 tokio::time::sleep(LOOK_EVERY * 5).await;
             }
             Err(error) => return Ending::Failed(published, error),

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::{Token, line};
 
-/// Bytes of a tokens file at most; thousands of tokens fit.
+/// The most bytes of a tokens file; thousands of tokens fit.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// A tokens file that can't be used. It names lines and fields, never what is in them.
+/// Why a tokens file can't be used. It names lines and fields, never their content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It can't be read.
@@ -27,15 +27,16 @@ pub enum Error {
         path: String,
         /// Which, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         why: String,
     },
-    /// There is no file to write to.
+    /// No tokens file is set.
     #[error("ORDERD_TOKENS_FILE is not set: it names the file that holds the tokens")]
     NotSet,
 }
 
-/// What a file holds, or why it can't be read: to be compared with what it held before.
+/// The content of a file, or why it can't be read, so that it can be compared with the previous
+/// one.
 pub(super) type Content = Result<Vec<u8>, String>;
 
 pub(super) fn read(path: &Path) -> Content {
@@ -45,7 +46,7 @@ pub(super) fn read(path: &Path) -> Content {
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for its writer.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it isn't a regular file"));
     }
     let mut content = Vec::new();
     File::open(path)?
@@ -75,7 +76,7 @@ pub(super) fn understand(path: &Path, content: &Content) -> Result<Vec<Token>, E
         let Some(token) = line::parse(text).map_err(fault)? else {
             continue;
         };
-        // Which of the two would say what the secret may do?
+        // It would be ambiguous which of the two lines applies to the secret.
         let twin = tokens
             .iter()
             .find(|(_, known)| known.digest == token.digest);

@@ -1,6 +1,5 @@
-//! A new token: its line into the file, its secret to whoever asked.
+//! Issues a token: adds its line to the file and returns its secret.
 
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,35 +12,35 @@ use rand::rngs::SysRng;
 use super::{Error, Scope, SecretDigest, Token, TokenName, file, line};
 use crate::clock;
 
-/// What secrets start with, so that scanners for secrets find them: `orderd_[0-9a-f]{64}`.
+/// The prefix of secrets, so that secret scanners find them: `orderd_[0-9a-f]{64}`.
 const SECRET_PREFIX: &str = "orderd_";
 
-/// What a new file starts with.
+/// The beginning of a new file.
 const HEADING: &str = "# Tokens of orderd, one a line: name, scopes, expiry (or never), digest of the secret.\n\
                        # Remove a line and its token is worth nothing within seconds.\n";
 
-/// What is asked for.
+/// The token to issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// Who it is for.
+    /// The actor that the history will name.
     pub name: TokenName,
-    /// What it is good for.
+    /// What it may be used for.
     pub scopes: Vec<Scope>,
-    /// For how long; none: until its line is removed.
+    /// How long it is valid; `None`: until its line is removed.
     pub expires: Option<Duration>,
 }
 
-/// A token that could not be made.
+/// Why a token could not be issued.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
-    /// The file holds something else already.
+    /// The file can't be understood.
     #[error(transparent)]
     File(#[from] Error),
-    /// The system gave no random bits.
-    #[error("the system gives no random bits")]
+    /// The system provided no random bits.
+    #[error("the system provides no random bits")]
     Random(#[source] rand::rngs::SysError),
     /// The line could not be added.
-    #[error("the token could not be added to {path}")]
+    #[error("the token could not be added to {path}; if a secret was printed, it is not valid")]
     Append {
         /// The file.
         path: String,
@@ -49,14 +48,21 @@ pub enum IssueError {
         #[source]
         source: io::Error,
     },
+    /// The secret could not be handed over, so nothing was added.
+    #[error("the secret could not be written to standard output; no token was added")]
+    HandOver(#[source] io::Error),
 }
 
-/// Adds a token to a file, which is made if it is missing, and returns the secret: nobody can
-/// tell it again.
+/// Adds a token to a file, which is created if it is missing. The secret can't be recovered later, so it is handed over
+/// first; if that fails, nothing is added.
 ///
 /// # Errors
-/// If the file can't be understood or written.
-pub fn issue(path: &Path, new: &NewToken) -> Result<String, IssueError> {
+/// If the file can't be understood or written, or the secret can't be handed over.
+pub fn issue(
+    path: &Path,
+    new: &NewToken,
+    hand_over: impl FnOnce(&str) -> io::Result<()>,
+) -> Result<(), IssueError> {
     let secret = random_secret()?;
     let now = clock::now();
     let token = Token {
@@ -65,14 +71,15 @@ pub fn issue(path: &Path, new: &NewToken) -> Result<String, IssueError> {
         expires: new.expires.map(|after| now + after),
         digest: SecretDigest::of(secret.as_bytes()),
     };
-    append(path, &line::format(&token)).map_err(|error| match error {
+    let hand_over = || hand_over(&secret);
+    append(path, &line::format(&token), hand_over).map_err(|error| match error {
         AppendError::File(error) => IssueError::File(error),
+        AppendError::HandOver(error) => IssueError::HandOver(error),
         AppendError::Io(source) => IssueError::Append {
             path: path.display().to_string(),
             source,
         },
-    })?;
-    Ok(secret)
+    })
 }
 
 fn random_secret() -> Result<String, IssueError> {
@@ -80,16 +87,12 @@ fn random_secret() -> Result<String, IssueError> {
     SysRng
         .try_fill_bytes(&mut bytes)
         .map_err(IssueError::Random)?;
-    let mut secret = SECRET_PREFIX.to_owned();
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(secret, "{byte:02x}");
-    }
-    Ok(secret)
+    Ok(format!("{SECRET_PREFIX}{}", hex::encode(bytes)))
 }
 
 enum AppendError {
     File(Error),
+    HandOver(io::Error),
     Io(io::Error),
 }
 
@@ -99,8 +102,13 @@ impl From<io::Error> for AppendError {
     }
 }
 
-/// One write at the end of the file: who reads it meanwhile sees the whole line or none of it.
-fn append(path: &Path, line: &str) -> Result<(), AppendError> {
+/// Appends the line with one write, so that a concurrent reader sees the whole line or nothing of
+/// it.
+fn append(
+    path: &Path,
+    line: &str,
+    hand_over: impl FnOnce() -> io::Result<()>,
+) -> Result<(), AppendError> {
     let is_new = !path.try_exists()?;
     let mut file = OpenOptions::new()
         .append(true)
@@ -108,7 +116,7 @@ fn append(path: &Path, line: &str) -> Result<(), AppendError> {
         .create(true)
         .mode(0o600)
         .open(path)?;
-    // Among those who add lines; the service only reads.
+    // Locks out other calls of `orderd token`; the service only reads.
     file.lock()?;
     let content = file::read(path);
     file::understand(path, &content).map_err(AppendError::File)?;
@@ -119,9 +127,10 @@ fn append(path: &Path, line: &str) -> Result<(), AppendError> {
         Some(_) => "\n",
     };
     let text = format!("{before}{line}");
+    hand_over().map_err(AppendError::HandOver)?;
     let written = file.write(text.as_bytes())?;
     if written < text.len() {
-        // Half a line would be in the way of all that follow.
+        // Half a line would corrupt the next one.
         file.set_len(content.len() as u64)?;
         return Err(io::Error::from(io::ErrorKind::StorageFull).into());
     }

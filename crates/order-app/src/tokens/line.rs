@@ -6,16 +6,16 @@ use std::str::FromStr;
 use super::{Scope, SecretDigest, Token};
 use crate::time_format;
 
-/// What a digest starts with, so that another one can follow some day.
+/// The prefix of a digest, so that another algorithm can be added later.
 const DIGEST_PREFIX: &str = "sha256:";
 
-/// The expiry of a token that has none.
+/// The expiry of a token that never expires.
 const NEVER: &str = "never";
 
-/// Names that stand for somebody else in the history.
+/// Names that have another meaning in the history.
 const RESERVED: [&str; 2] = ["anonymous", "orderd"];
 
-/// The name of a token: who did it, in the history.
+/// The name of a token; the actor in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenName(String);
 
@@ -32,10 +32,11 @@ impl fmt::Display for TokenName {
     }
 }
 
-/// A text that is no name of a token.
+/// The error for an invalid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a name is 1 to 64 of A-Z a-z 0-9 . _ : @ -, the first one a letter or digit, and neither anonymous nor orderd"
+    "a name is 1 to 64 of A-Z a-z 0-9 . _ : @ -, the first one a letter or digit, and neither \
+     anonymous nor orderd"
 )]
 pub struct WrongName;
 
@@ -52,8 +53,7 @@ impl FromStr for TokenName {
     }
 }
 
-/// Reads a line; none if it only holds a comment. What is wrong is said without repeating what is
-/// there: it may be a secret.
+/// Reads a line; `None` if it is empty or a comment. Errors don't repeat the content, which may be a secret.
 pub(super) fn parse(line: &str) -> Result<Option<Token>, String> {
     let fields: Vec<&str> = line
         .split_whitespace()
@@ -88,39 +88,25 @@ pub(super) fn parse(line: &str) -> Result<Option<Token>, String> {
 
 /// Writes a line, with its end.
 pub(super) fn format(token: &Token) -> String {
-    use fmt::Write as _;
-
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let expires = token
         .expires
         .map_or_else(|| NEVER.to_owned(), time_format::format);
-    let mut line = format!(
-        "{} {} {expires} {DIGEST_PREFIX}",
+    format!(
+        "{} {} {expires} {DIGEST_PREFIX}{}\n",
         token.name,
-        scopes.join(",")
-    );
-    for byte in token.digest.0 {
-        // Writing to a String cannot fail.
-        let _ = write!(line, "{byte:02x}");
-    }
-    line.push('\n');
-    line
+        scopes.join(","),
+        hex::encode(token.digest.0)
+    )
 }
 
 fn parse_digest(text: &str) -> Option<SecretDigest> {
-    let hex = text.strip_prefix(DIGEST_PREFIX)?.as_bytes();
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut digest = [0; 32];
-    let (pairs, rest) = hex.as_chunks::<2>();
-    if pairs.len() != digest.len() || !rest.is_empty() {
+    let digits = text.strip_prefix(DIGEST_PREFIX)?;
+    // `hex` takes upper case as well.
+    if digits.contains(|digit: char| digit.is_ascii_uppercase()) {
         return None;
     }
-    for (byte, [high, low]) in digest.iter_mut().zip(pairs) {
-        *byte = digit(*high)? * 16 + digit(*low)?;
-    }
+    let mut digest = [0; 32];
+    hex::decode_to_slice(digits, &mut digest).ok()?;
     Some(SecretDigest(digest))
 }

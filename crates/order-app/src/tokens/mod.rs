@@ -1,16 +1,16 @@
-//! Tokens: who may call the API, and what for.
+//! Tokens: which callers may use the API, and for what.
 //!
-//! They live in a file of an operator's, one a line, with the digests of their secrets; the
-//! database knows nothing of them, so that a fault there locks nobody out and a stolen backup
-//! lets nobody in. Enter at [`Tokens::load`]; `line` is the format, `watch` reads the file again,
+//! They are in a file that an operator maintains, one per line, with the digests of their secrets.
+//! They aren't in the database, so that a database fault locks no caller out and a stolen backup
+//! gives no access. Enter at [`Tokens::load`]; `line` is the format, `reload` reads the file again,
 //! `issue` adds a line.
 
 mod file;
 mod issue;
 mod line;
+mod reload;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::fmt;
 use std::path::Path;
@@ -24,17 +24,17 @@ use time::OffsetDateTime;
 pub use file::Error;
 pub use issue::{IssueError, NewToken, issue};
 pub use line::{TokenName, WrongName};
-pub use watch::describe_metrics;
-pub(crate) use watch::watch;
+pub use reload::describe_metrics;
+pub(crate) use reload::reload_when_changed;
 
-/// What a token is good for. None contains another.
+/// What a token may be used for. No scope includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Reading orders and payments.
     OrdersRead,
     /// Creating and moving orders.
     OrdersWrite,
-    /// What needs a person, jobs and metrics.
+    /// Exceptions, dead letters, reconciliation runs and metrics.
     Ops,
 }
 
@@ -54,7 +54,7 @@ impl Scope {
     /// Reads a list, separated by commas; without repetitions.
     ///
     /// # Errors
-    /// If one of them is none.
+    /// If one of them isn't a scope.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, WrongScope> {
         let mut scopes = text
             .split(',')
@@ -72,7 +72,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A text that is no scope. It isn't repeated: it may be a secret in the wrong place.
+/// The error for an unknown scope. It doesn't repeat the text, which may be a secret in the wrong
+/// place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("scopes are orders:read, orders:write and ops, separated by commas")]
 pub struct WrongScope;
@@ -86,10 +87,8 @@ impl FromStr for Scope {
     }
 }
 
-/// The digest of a secret.
-///
-/// A plain SHA-256: salts and slow hashes protect secrets that can be guessed, and nobody guesses
-/// 256 random bits.
+/// The digest of a secret. A plain SHA-256: salts and slow hashes protect secrets that can be guessed, and
+/// 256 random bits can't be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SecretDigest([u8; 32]);
 
@@ -99,7 +98,7 @@ impl SecretDigest {
     }
 }
 
-/// Nothing that could get into a log.
+/// Without the digest, which must not get into a log.
 impl fmt::Debug for SecretDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretDigest")
@@ -121,12 +120,12 @@ impl Token {
     }
 }
 
-/// Why a secret lets nobody in.
+/// Why a secret isn't accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotLetIn {
     /// No line has its digest.
     Unknown,
-    /// Its line has had its time.
+    /// It has expired.
     Expired,
 }
 
@@ -137,7 +136,7 @@ pub struct Tokens(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     path: Box<Path>,
-    /// What was read, whether it was understood or not.
+    /// The content that was first read.
     first_read: file::Content,
     current: RwLock<Arc<[Token]>>,
 }
@@ -157,17 +156,18 @@ impl Tokens {
         })))
     }
 
-    /// How many there are, expired ones included.
+    /// The number of tokens, including expired ones.
     pub fn count(&self) -> usize {
         self.current().len()
     }
 
-    /// Whose secret this is.
+    /// The token with this secret.
     pub(crate) fn holder(&self, secret: &[u8], now: OffsetDateTime) -> Result<Token, NotLetIn> {
         let presented = SecretDigest::of(secret);
         let tokens = self.current();
         let mut found = None;
-        // To the end, and each comparison to its end: time tells nothing about digests.
+        // All tokens are compared, each in constant time, so that timing reveals nothing about
+        // digests.
         for token in tokens.iter() {
             if bool::from(token.digest.0.ct_eq(&presented.0)) {
                 found = Some(token);

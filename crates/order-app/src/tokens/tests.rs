@@ -9,7 +9,7 @@ use order_testkit::unique_name;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use super::watch::{Look, Watcher};
+use super::reload::{Change, Reloader};
 use super::*;
 
 const NOW: OffsetDateTime = datetime!(2026-11-29 08:00 UTC);
@@ -17,6 +17,16 @@ const NOW: OffsetDateTime = datetime!(2026-11-29 08:00 UTC);
 /// `a-secret` and its digest.
 const SECRET: &str = "a-secret";
 const DIGEST: &str = "sha256:b4d87524393b45e7793e23f192e6a85a10bae6fb2679e996a7acb8ca60b4c88d";
+
+/// Issues a token; its secret.
+fn issued(path: &Path, new: &NewToken) -> Result<String, IssueError> {
+    let mut secret = String::new();
+    issue(path, new, |made| {
+        secret.push_str(made);
+        Ok(())
+    })?;
+    Ok(secret)
+}
 
 struct Folder(PathBuf);
 
@@ -98,6 +108,7 @@ fn wrong_lines_say_what_is_wrong_and_nothing_of_what_is_there() {
         ("shop orders:read,OPS never DIGEST", "the scopes"),
         ("shop ops 2026-11-29 DIGEST", "the expiry"),
         ("shop ops 2026-11-29T08:00:00 DIGEST", "the expiry"),
+        ("shop ops 2026-11-29x08:00:00Z DIGEST", "the expiry"),
         ("shop ops 90d DIGEST", "the expiry"),
         ("shop ops never planted-secret", "the digest"),
         ("shop ops never sha256:planted", "the digest"),
@@ -133,7 +144,7 @@ fn files_that_cannot_be_read_say_why() {
     );
     fs::create_dir(folder.file()).unwrap();
     let error = folder.load().unwrap_err().to_string();
-    assert!(error.contains("no regular file"), "{error}");
+    assert!(error.contains("isn't a regular file"), "{error}");
     let large = Folder::holding("#".repeat(1024 * 1024 + 1)).load();
     assert!(large.unwrap_err().to_string().contains("1 MiB"));
     assert_eq!(Folder::holding("").load().unwrap().count(), 0);
@@ -172,12 +183,12 @@ fn a_secret_is_good_until_its_time_and_no_other_is() {
 #[test]
 fn a_new_token_is_told_once_and_its_digest_is_kept() {
     let folder = Folder::new();
-    let first = issue(&folder.file(), &new_token("shop")).unwrap();
+    let first = issued(&folder.file(), &new_token("shop")).unwrap();
     let second = NewToken {
         expires: Some(Duration::from_hours(24)),
         ..new_token("shop")
     };
-    let second = issue(&folder.file(), &second).unwrap();
+    let second = issued(&folder.file(), &second).unwrap();
     assert_ne!(first, second);
     let random = first.strip_prefix("orderd_").unwrap();
     let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
@@ -199,12 +210,12 @@ fn a_new_token_is_told_once_and_its_digest_is_kept() {
 #[test]
 fn a_token_is_added_to_what_others_wrote() {
     let folder = Folder::holding(line_of("shop", SECRET).trim_end());
-    let secret = issue(&folder.file(), &new_token("ops")).unwrap();
+    let secret = issued(&folder.file(), &new_token("ops")).unwrap();
     let tokens = folder.load().unwrap();
     assert!(knows(&tokens, SECRET) && knows(&tokens, &secret));
 
     let folder = Folder::holding("half a line\n");
-    let refused = issue(&folder.file(), &new_token("ops")).unwrap_err();
+    let refused = issued(&folder.file(), &new_token("ops")).unwrap_err();
     assert!(matches!(refused, IssueError::File(_)), "{refused}");
     assert_eq!(fs::read(folder.file()).unwrap(), b"half a line\n");
 }
@@ -215,7 +226,7 @@ fn tokens_made_at_once_are_all_there() {
     let path = folder.file();
     let made: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| issue(&path, &new_token("many")).unwrap()))
+            .map(|_| scope.spawn(|| issued(&path, &new_token("many")).unwrap()))
             .collect();
         threads
             .into_iter()
@@ -231,30 +242,30 @@ fn tokens_made_at_once_are_all_there() {
 fn a_change_is_taken_when_it_is_seen_twice() {
     let folder = Folder::holding(line_of("a", "one"));
     let tokens = folder.load().unwrap();
-    let mut watcher = Watcher::new(tokens.clone());
-    let mut look = |expect: &[Look]| {
-        let looks: Vec<Look> = expect.iter().map(|_| watcher.look()).collect();
-        assert_eq!(looks, expect);
+    let mut reloader = Reloader::new(tokens.clone());
+    let mut check = |expect: &[Change]| {
+        let changes: Vec<Change> = expect.iter().map(|_| reloader.check()).collect();
+        assert_eq!(changes, expect);
     };
-    look(&[Look::Same, Look::Same]);
+    check(&[Change::Same, Change::Same]);
 
     // In place, of the same length.
     fs::write(folder.file(), line_of("a", "two")).unwrap();
-    look(&[Look::Unsettled, Look::Taken, Look::Same]);
+    check(&[Change::Unsettled, Change::Taken, Change::Same]);
     assert!(!knows(&tokens, "one") && knows(&tokens, "two"));
 
     // An editor that empties the file before it writes.
     fs::write(folder.file(), "").unwrap();
-    look(&[Look::Unsettled]);
+    check(&[Change::Unsettled]);
     fs::write(folder.file(), line_of("a", "three")).unwrap();
-    look(&[Look::Unsettled, Look::Taken]);
+    check(&[Change::Unsettled, Change::Taken]);
     assert!(!knows(&tokens, "two") && knows(&tokens, "three"));
 
     // Another file in its place.
     let beside = folder.0.join("beside");
     fs::write(&beside, line_of("a", "four")).unwrap();
     fs::rename(&beside, folder.file()).unwrap();
-    look(&[Look::Unsettled, Look::Taken]);
+    check(&[Change::Unsettled, Change::Taken]);
     assert!(!knows(&tokens, "three") && knows(&tokens, "four"));
 
     // Broken, gone, unreadable: what held before still does. Mended: it holds.
@@ -263,11 +274,11 @@ fn a_change_is_taken_when_it_is_seen_twice() {
             Some(text) => fs::write(folder.file(), text).unwrap(),
             None => fs::remove_file(folder.file()).unwrap(),
         }
-        look(&[Look::Unsettled, Look::Broken, Look::Same]);
+        check(&[Change::Unsettled, Change::Broken, Change::Same]);
         assert!(knows(&tokens, "four"));
     }
     fs::write(folder.file(), "# nobody\n").unwrap();
-    look(&[Look::Unsettled, Look::Taken]);
+    check(&[Change::Unsettled, Change::Taken]);
     assert!(!knows(&tokens, "four"));
 }
 
@@ -289,12 +300,24 @@ fn a_symbolic_link_is_followed_wherever_it_leads() {
     point("..1");
     symlink(Path::new("..data/tokens"), folder.file()).unwrap();
     let tokens = folder.load().unwrap();
-    let mut watcher = Watcher::new(tokens.clone());
-    assert_eq!(watcher.look(), Look::Same);
+    let mut reloader = Reloader::new(tokens.clone());
+    assert_eq!(reloader.check(), Change::Same);
     point("..2");
     assert_eq!(
-        [watcher.look(), watcher.look()],
-        [Look::Unsettled, Look::Taken]
+        [reloader.check(), reloader.check()],
+        [Change::Unsettled, Change::Taken]
     );
     assert!(!knows(&tokens, "one") && knows(&tokens, "two"));
+}
+
+#[test]
+fn a_token_whose_secret_is_not_handed_over_is_not_added() {
+    let folder = Folder::new();
+    issued(&folder.file(), &new_token("first")).unwrap();
+    let before = fs::read(folder.file()).unwrap();
+    let refused = issue(&folder.file(), &new_token("second"), |_| {
+        Err(std::io::ErrorKind::StorageFull.into())
+    });
+    assert!(matches!(refused, Err(IssueError::HandOver(_))));
+    assert_eq!(fs::read(folder.file()).unwrap(), before);
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Seen;
-use crate::ledger::Recorded;
-use crate::{Difference, HistoryItem, OrderView, Plan};
+use crate::difference::Check;
+use crate::plan::Recorded;
+use crate::view::{HistoryItem, OrderView, PaidBy};
+use crate::{Difference, Plan};
 
 pub(super) fn check(
     plan: &Plan,
@@ -13,93 +15,70 @@ pub(super) fn check(
     seen: &Seen,
     found: &mut Vec<Difference>,
 ) {
-    let name = format!("history of {}", plan.order_id(number));
-    let mut differ = |expected: &str, seen: String| {
-        found.push(Difference::new(name.as_str(), expected, seen));
-    };
+    let mut history = Check::of(format!("history of {}", plan.order_id(number)), found);
     let Some(order) = &seen.order else {
         if !seen.history.is_empty() {
-            differ("404", format!("{} items", seen.history.len()));
+            history.differs("404", format!("{} items", seen.history.len()));
         }
         return;
     };
-    applied(order, &seen.history, &mut differ);
-    sources(seen, &mut differ);
-    refused(plan, recorded, order, &seen.history, &mut differ);
+    applied(order, &seen.history, &mut history);
+    sources(seen, &mut history);
+    refused(plan, recorded, order, &seen.history, &mut history);
 }
 
-fn applied(order: &OrderView, history: &[HistoryItem], differ: &mut impl FnMut(&str, String)) {
-    let steps: Vec<&HistoryItem> = history.iter().filter(|item| item.is_applied()).collect();
+fn applied(order: &OrderView, items: &[HistoryItem], history: &mut Check<'_>) {
+    let steps: Vec<&HistoryItem> = items.iter().filter(|item| item.is_applied()).collect();
     let mut status = None;
     for (version, step) in (1u64..).zip(&steps) {
         let found = || format!("version {} {} {}", step.version, step.event, arrow(step));
         if step.version != version {
-            differ(&format!("version {version} in this place"), found());
+            history.differs(format!("version {version} in this place"), found());
         }
         if step.from.as_deref() != status {
-            differ(
-                &format!("a step from {}", status.unwrap_or("nothing")),
-                found(),
-            );
+            let from = status.unwrap_or("null");
+            history.differs(format!("a step from {from}"), found());
         }
         if !is_legal(step) {
-            differ("a legal step", found());
+            history.differs("a legal step", found());
         }
         status = step.to.as_deref();
     }
-    if steps.len() as u64 != order.version {
-        differ(
-            &format!("{} applied steps", order.version),
-            steps.len().to_string(),
-        );
-    }
-    if status != Some(order.status.as_str()) {
-        differ(
-            &format!("a last step to {}", order.status),
-            status.unwrap_or("none").to_owned(),
-        );
-    }
-    let paying: Vec<_> = steps.iter().filter(|step| step.event == "pay").collect();
-    let expected = usize::from(order.paid_by.is_some());
-    if paying.len() != expected {
-        differ(
-            &format!("{expected} applied payments"),
-            paying.len().to_string(),
-        );
-    }
-    for step in paying.iter().filter(|step| step.paid_by() != order.paid_by) {
-        differ(
-            "the step of paid_by",
-            format!("{:?}/{:?}", step.provider, step.transaction_id),
+    let last = status.unwrap_or("null");
+    history.same("applied steps", &order.version, &steps.len());
+    history.same("last step to", &order.status, last);
+    let paying: Vec<_> = steps.iter().filter(|step| &*step.event == "pay").collect();
+    let payers = usize::from(order.paid_by.is_some());
+    history.same("applied payments", &payers, &paying.len());
+    let payer = PaidBy::name(order.paid_by.as_ref());
+    for step in paying {
+        history.same(
+            "paying step",
+            &payer,
+            &PaidBy::name(step.paid_by().as_ref()),
         );
     }
 }
 
-/// A step that a payment made, or was refused, came by the way the payment came.
-fn sources(seen: &Seen, differ: &mut impl FnMut(&str, String)) {
-    for item in seen.history.iter().filter(|item| item.event == "pay") {
+/// A step of a payment, applied or refused, has the payment's source.
+fn sources(seen: &Seen, history: &mut Check<'_>) {
+    for item in seen.history.iter().filter(|item| &*item.event == "pay") {
         let mut payments = seen.payments.iter().flatten();
         let payment = payments.find(|view| {
             view.kind == "succeeded"
-                && item.provider.as_ref() == Some(&view.provider)
-                && item.transaction_id.as_ref() == Some(&view.transaction_id)
+                && item.provider.as_deref() == Some(&view.provider)
+                && item.transaction_id.as_deref() == Some(&view.transaction_id)
         });
-        if let Some(payment) = payment
-            && payment.source != item.source
-        {
-            let found = format!("{} at version {}", item.source, item.version);
-            differ(&format!("source {}", payment.source), found);
+        if let Some(payment) = payment {
+            let part = format!("source at version {}", item.version);
+            history.same(&part, &payment.source, &item.source);
         }
     }
 }
 
 fn is_legal(step: &HistoryItem) -> bool {
     matches!(
-        (
-            step.event.as_str(),
-            step.from.as_deref(),
-            step.to.as_deref()
-        ),
+        (&*step.event, step.from.as_deref(), step.to.as_deref()),
         ("create", None, Some("NOT_PAID"))
             | ("pay", Some("NOT_PAID"), Some("PAID"))
             | ("ship", Some("PAID"), Some("SHIPPED"))
@@ -109,60 +88,52 @@ fn is_legal(step: &HistoryItem) -> bool {
 }
 
 fn arrow(step: &HistoryItem) -> String {
-    let word = |status: &Option<String>| status.clone().unwrap_or_else(|| "nothing".to_owned());
-    format!("{}→{}", word(&step.from), word(&step.to))
+    let from = step.from.as_deref().unwrap_or("null");
+    let to = step.to.as_deref().unwrap_or("null");
+    format!("{from}→{to}")
 }
 
-/// Refusals are told once per version met, event, reason and transaction, and each refused payment has one.
+/// A refusal stands once per version, event, reason and transaction, and each refused payment has one.
 fn refused(
     plan: &Plan,
     recorded: &[Recorded],
     order: &OrderView,
-    history: &[HistoryItem],
-    differ: &mut impl FnMut(&str, String),
+    items: &[HistoryItem],
+    history: &mut Check<'_>,
 ) {
     let mut known = BTreeSet::new();
-    for item in history.iter().filter(|item| !item.is_applied()) {
+    for item in items.iter().filter(|item| !item.is_applied()) {
         let HistoryItem {
             version,
             event,
             reason,
             provider,
             transaction_id,
+            outcome,
             ..
         } = item;
-        if item.outcome != "refused" {
-            differ("outcome applied or refused", item.outcome.clone());
+        if &**outcome != "refused" {
+            history.differs("outcome applied or refused", &**outcome);
         }
         if *version == 0 || *version > order.version {
-            differ(
-                "a refusal at a version the order had",
-                format!("version {version}"),
-            );
+            let found = format!("version {version}");
+            history.differs("a refusal at a version the order had", found);
         }
         if !known.insert((version, event, reason, provider, transaction_id)) {
-            differ(
-                "each refusal once",
-                format!("{event} {reason:?} {transaction_id:?} again"),
-            );
+            let found = format!("{event} {reason:?} {transaction_id:?} again");
+            history.differs("each refusal once", found);
         }
     }
-    for refused in recorded
-        .iter()
-        .filter(|recorded| recorded.verdict.is_refusal())
-    {
+    for refused in recorded.iter().filter(|it| it.verdict.is_refusal()) {
         let transaction = plan.transaction_id(plan.fact(refused.fact));
         let verdict = refused.verdict.as_str();
-        let is_told = history.iter().any(|item| {
+        let has_refusal = items.iter().any(|item| {
             !item.is_applied()
                 && item.reason.as_deref() == Some(verdict)
                 && item.transaction_id.as_deref() == Some(&transaction)
         });
-        if !is_told {
-            differ(
-                &format!("a refusal {verdict} of {transaction}"),
-                "none".to_owned(),
-            );
+        if !has_refusal {
+            history.differs(format!("a refusal {verdict} of {transaction}"), "none");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asks the service about every order of the plan, and judges its answers case by case.
+//! Asks the service about every order of the plan, and finds the outcome that its answers match, case by case.
 
 mod case;
 mod history;
@@ -6,7 +6,7 @@ mod history;
 mod tests;
 
 pub(crate) use case::is_payment;
-pub use case::{Judged, Seen, judge};
+use case::{Nearest, nearest};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,124 +14,135 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep};
 
-use crate::api::Api;
-use crate::events::Trail;
-use crate::ledger::{ExpectedException, Outcome, Recorded};
-use crate::progress::{Phase, Progress};
-use crate::{Case, Difference, Differences, Plan, RunOptions, Scenario, Tally, Verdict};
+use crate::api::{PAGE, PAGE_SMALL};
+use crate::plan::{Case, ExpectedException, Outcome, Recorded, Scenario, Tally};
+use crate::session::Session;
+use crate::view::{HistoryItem, OrderView, PaymentView};
+use crate::words::Verdict;
+use crate::{Difference, Differences, Plan};
 
 /// What was found, and what the nearest allowed outcomes demand.
 #[derive(Debug, Clone, Default)]
-pub struct Comparison {
-    /// What isn't as it must be.
-    pub differences: Differences,
+pub(crate) struct Comparison {
+    pub(crate) differences: Differences,
     /// Orders by status.
-    pub statuses: BTreeMap<String, u64>,
+    pub(crate) statuses: BTreeMap<String, u64>,
     /// Recorded payments by verdict.
-    pub verdicts: BTreeMap<String, u64>,
+    pub(crate) verdicts: BTreeMap<String, u64>,
     /// What the outcomes demand of the recorded payments.
-    pub expected: Tally,
-    /// What they demand of the counters: what a reconciliation told is no delivery.
-    pub counted: Tally,
-    /// Payments that a reconciliation told, lost or not.
-    pub healed: Vec<Healed>,
+    pub(crate) expected: Tally,
+    /// What they demand of the counters: a payment that a reconciliation recorded is no delivery.
+    pub(crate) counted: Tally,
+    /// Payments that a reconciliation recorded, lost or not.
+    pub(crate) healed: Vec<Healed>,
     /// Exceptions that the outcomes demand.
-    pub exceptions: Vec<ExpectedException>,
-    /// Applied transitions, by number of the order; kept only if they are asked for.
-    pub(crate) trails: BTreeMap<u32, Trail>,
+    pub(crate) exceptions: Vec<ExpectedException>,
+    /// Applied transitions by number of the order, if they are needed.
+    pub(crate) transitions: BTreeMap<u32, Vec<HistoryItem>>,
 }
 
-/// A payment that a reconciliation told.
+/// What was seen of an order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// `None` if the order doesn't exist.
+    pub(crate) order: Option<OrderView>,
+    /// Oldest first.
+    pub(crate) history: Vec<HistoryItem>,
+    /// `None` if neither the order nor a payment of it exists.
+    pub(crate) payments: Option<Vec<PaymentView>>,
+}
+
+/// A payment that a reconciliation recorded, with its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Healed {
-    /// Its fact.
-    pub fact: u32,
-    /// The verdict stored with it.
-    pub verdict: Verdict,
-    /// Cancelling by hand asks, too: if that was told of this payment, no run was.
-    pub perhaps_by_hand: bool,
+pub(crate) struct Healed {
+    pub(crate) fact: u32,
+    pub(crate) verdict: Verdict,
+    /// The question before a cancellation by hand may have found it instead of a run.
+    pub(crate) perhaps_by_hand: bool,
 }
 
 const PAUSE: Duration = Duration::from_millis(200);
-const PAGE: u8 = 200;
-/// Small enough that cursors are followed; for the anomalies only, it costs a request per page.
-const PAGE_SMALL: u8 = 2;
 
-pub(crate) async fn compare(
-    plan: &Plan,
-    options: &RunOptions,
-    api: &Api,
-    progress: &Progress,
-) -> Comparison {
+pub(crate) async fn compare(session: &Session<'_>) -> Comparison {
+    let Session {
+        options,
+        plan,
+        progress,
+        ..
+    } = session;
     let mut comparison = Comparison::default();
     let mut open: Vec<&Case> = plan.ledger.cases.iter().collect();
     let mut until = None;
-    progress.enter(Phase::Comparing, open.len() as u64);
+    progress.enter("comparing", open.len() as u64);
     loop {
         let patient = until.is_none_or(|until| Instant::now() < until);
-        let looks = open.into_iter().map(|case| look(plan, api, case));
-        let mut looks = stream::iter(looks).buffer_unordered(options.http_in_flight.max(1));
+        let inspections = open.into_iter().map(|case| inspect(session, case));
+        let mut inspections =
+            stream::iter(inspections).buffer_unordered(options.http_in_flight.max(1));
         let mut differing = Vec::new();
-        while let Some(look) = looks.next().await {
+        while let Some(inspected) = inspections.next().await {
             progress.advance();
-            if patient && !look.judged.differences.is_empty() {
-                differing.push(look.case);
+            if patient && !inspected.nearest.differences.is_empty() {
+                differing.push(inspected.case);
             } else {
-                comparison.add(plan, look, options.events);
+                comparison.add(plan, inspected, options.events);
             }
         }
         if differing.is_empty() {
             return comparison;
         }
-        // A waiting payment is settled in a transaction after its ack: what differs is given time, but a bounded one.
+        // A waiting payment is settled in a transaction after its ack, so differences have some time to disappear.
         until.get_or_insert_with(|| Instant::now() + options.patience);
-        progress.enter(Phase::LookingAgain, differing.len() as u64);
+        progress.enter("comparing again what differed", differing.len() as u64);
         open = differing;
         sleep(PAUSE).await;
     }
 }
 
-struct Look<'a> {
+struct Inspected<'a> {
     case: &'a Case,
     seen: Vec<Seen>,
-    judged: Judged,
+    nearest: Nearest,
 }
 
-async fn look<'a>(plan: &Plan, api: &Api, case: &'a Case) -> Look<'a> {
+async fn inspect<'a>(session: &Session<'_>, case: &'a Case) -> Inspected<'a> {
     let mut seen = Vec::with_capacity(case.orders.len());
     let mut faults = Vec::new();
     for order in case.orders.clone() {
-        match look_at_order(plan, api, case.scenario, order).await {
+        match inspect_order(session, case.scenario, order).await {
             Ok(order) => seen.push(order),
             Err(fault) => faults.push(fault),
         }
     }
-    let judged = if faults.is_empty() {
-        judge(plan, case, &seen)
+    let nearest = if faults.is_empty() {
+        nearest(session.plan, case, &seen)
     } else {
-        Judged {
+        Nearest {
             outcome: 0,
             differences: faults,
         }
     };
-    Look { case, seen, judged }
+    Inspected {
+        case,
+        seen,
+        nearest,
+    }
 }
 
-async fn look_at_order(
-    plan: &Plan,
-    api: &Api,
+async fn inspect_order(
+    session: &Session<'_>,
     scenario: Scenario,
     order: u32,
 ) -> Result<Seen, Difference> {
-    let path = format!("/v1/orders/{}", plan.order_id(order));
+    let api = &session.api;
+    let path = format!("/v1/orders/{}", session.plan.order_id(order));
     let usual = matches!(scenario, Scenario::Paid | Scenario::Unpaid | Scenario::Lost);
     let limit = if usual { PAGE } else { PAGE_SMALL };
+    let order = api.resource(&path).await?;
+    let history = api.list(&format!("{path}/history"), limit).await?;
     Ok(Seen {
-        order: api.resource(&path).await?,
-        history: api
-            .list(&format!("{path}/history"), limit)
-            .await?
-            .unwrap_or_default(),
+        order,
+        history: history.unwrap_or_default(),
         payments: api.list(&format!("{path}/payments"), limit).await?,
     })
 }
@@ -141,14 +152,11 @@ fn healed(plan: &Plan, case: &Case, outcome: &Outcome, seen: &[Seen]) -> Vec<Hea
         case.scenario,
         Scenario::CancelRace | Scenario::LostAfterCancel
     );
-    let is_told = |fact: u32| {
+    let is_healed = |recorded: &&Recorded| {
         let mut views = seen.iter().flat_map(|seen| seen.payments.iter().flatten());
-        views.any(|view| view.source == "reconciliation" && is_payment(plan, fact, view))
+        views.any(|view| view.source == "reconciliation" && is_payment(plan, recorded.fact, view))
     };
-    let recorded = outcome
-        .recorded
-        .iter()
-        .filter(|recorded| is_told(recorded.fact));
+    let recorded = outcome.recorded.iter().filter(is_healed);
     recorded
         .map(|&Recorded { fact, verdict }| Healed {
             fact,
@@ -159,10 +167,14 @@ fn healed(plan: &Plan, case: &Case, outcome: &Outcome, seen: &[Seen]) -> Vec<Hea
 }
 
 impl Comparison {
-    fn add(&mut self, plan: &Plan, look: Look<'_>, keep_trails: bool) {
-        let Look { case, seen, judged } = look;
-        self.differences.extend(judged.differences);
-        if let Some(outcome) = case.outcomes.get(judged.outcome) {
+    fn add(&mut self, plan: &Plan, inspected: Inspected<'_>, keep_transitions: bool) {
+        let Inspected {
+            case,
+            seen,
+            nearest,
+        } = inspected;
+        self.differences.extend(nearest.differences);
+        if let Some(outcome) = case.outcomes.get(nearest.outcome) {
             self.expected.add_outcome(plan, case, outcome);
             self.counted.add_outcome(plan, case, outcome);
             for healed in healed(plan, case, outcome, &seen) {
@@ -175,8 +187,9 @@ impl Comparison {
         for (number, order) in case.orders.clone().zip(seen) {
             if let Some(view) = &order.order {
                 *self.statuses.entry(view.status.clone()).or_default() += 1;
-                if keep_trails {
-                    self.trails.insert(number, Trail::of(&order.history));
+                if keep_transitions {
+                    let applied = order.history.into_iter().filter(HistoryItem::is_applied);
+                    self.transitions.insert(number, applied.collect());
                 }
             }
             for payment in order.payments.into_iter().flatten() {

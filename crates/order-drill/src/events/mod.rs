@@ -1,10 +1,10 @@
-//! Does the outbound stream tell every applied transition, in order, in the contract's shape?
+//! Does the outbound stream have every applied transition, in order, in the contract's shape?
 
 mod follow;
-mod trail;
 
 pub(crate) use follow::Follow;
-pub(crate) use trail::Trail;
+#[cfg(test)]
+pub(crate) use follow::micros;
 
 use std::time::Duration;
 
@@ -13,46 +13,44 @@ use async_nats::jetstream::message::Message;
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
-use crate::{Broker, Differences, Error, Names};
+use crate::session::Session;
+use crate::{Differences, Error};
 
-/// Reads the stream from its start until nothing is missing, or nothing more comes.
+/// Events may take this long, even if differences may not.
+const PATIENCE_MIN: Duration = Duration::from_secs(5);
+
+/// Reads the stream from its start until nothing is missing, or until nothing more comes.
 pub(crate) async fn follow(
-    broker: &Broker,
-    names: &Names,
-    patience: Duration,
-    mut follow: Follow<'_>,
+    session: &Session<'_>,
+    follow: Follow<'_>,
 ) -> Result<Differences, Error> {
-    let outbound = |source: async_nats::Error| Error::Outbound {
-        stream: names.outbound_stream.clone(),
-        source,
-    };
-    let stream = broker
-        .context()
-        .get_stream(&names.outbound_stream)
-        .await
-        .map_err(|cause| outbound(cause.into()))?;
+    let stream = &session.options.names.outbound_stream;
+    let what = format!("cannot read the stream {stream} (check --outbound-stream)");
+    read(session, follow).await.map_err(Error::because(what))
+}
+
+async fn read(
+    session: &Session<'_>,
+    mut follow: Follow<'_>,
+) -> Result<Differences, async_nats::Error> {
+    let names = &session.options.names;
+    let patience = session.options.patience.max(PATIENCE_MIN);
+    let context = session.broker.context();
+    let stream = context.get_stream(&names.outbound_stream).await?;
     let last = stream.cached_info().state.last_sequence;
     let config = OrderedConfig {
         filter_subject: format!("{}.>", names.outbound_prefix),
         ..OrderedConfig::default()
     };
-    let consumer = stream
-        .create_consumer(config)
-        .await
-        .map_err(|cause| outbound(cause.into()))?;
-    let mut messages = consumer
-        .messages()
-        .await
-        .map_err(|cause| outbound(cause.into()))?;
+    let mut messages = stream.create_consumer(config).await?.messages().await?;
     let mut read = 0;
-    // What was there at the start is read to its end: a surplus event may be the last one.
+    // All that was there at the start is read: the last event may be one too many.
     while read < last || follow.missing() > 0 {
-        let Ok(next) = timeout(patience, messages.next()).await else {
+        let Ok(Some(message)) = timeout(patience, messages.next()).await else {
             break;
         };
-        let Some(message) = next else { break };
-        let message = message.map_err(|cause| outbound(cause.into()))?;
-        read = message.info().map_err(outbound)?.stream_sequence;
+        let message = message?;
+        read = message.info()?.stream_sequence;
         follow.take(&message.subject, message_id(&message), &message.payload);
     }
     Ok(follow.finish())

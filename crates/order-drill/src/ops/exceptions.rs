@@ -1,79 +1,68 @@
-//! Is everything that needs a person an exception, once, and nothing else?
+//! Does everything that needs a person have one exception, and nothing else any?
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 
-use super::{PAGE, PAGE_SMALL};
-use crate::api::Api;
-use crate::ledger::ExpectedException;
+use crate::api::{PAGE, PAGE_SMALL};
+use crate::difference::Check;
+use crate::plan::ExpectedException;
+use crate::session::Session;
 use crate::view::ExceptionView;
-use crate::{Difference, Plan, Verdict};
+use crate::words::Verdict;
+use crate::{Difference, Plan};
 
 const PATH: &str = "/v1/payment-exceptions";
 
 /// Reads the exceptions by verdict and by order, and compares them with what the outcomes demand.
 pub(crate) async fn exceptions(
-    plan: &Plan,
-    api: &Api,
+    session: &Session<'_>,
     expected: &[ExpectedException],
-    in_flight: usize,
 ) -> Result<Vec<Difference>, Difference> {
+    let plan = session.plan;
     let mut seen: Vec<ExceptionView> = Vec::new();
-    for verdict in Verdict::ALL
-        .into_iter()
-        .filter(|verdict| verdict.demands_exception())
-    {
+    for verdict in Verdict::ALL.into_iter().filter(|it| it.demands_exception()) {
         let path = format!("{PATH}?verdict={verdict}");
-        let all: Vec<ExceptionView> = api.list(&path, PAGE).await?.unwrap_or_default();
-        seen.extend(
-            all.into_iter()
-                .filter(|e| plan.order_number(&e.order_id).is_some()),
-        );
+        let all: Option<Vec<ExceptionView>> = session.api.list(&path, PAGE).await?;
+        let of_plan = |it: &ExceptionView| plan.order_number(&it.order_id).is_some();
+        seen.extend(all.into_iter().flatten().filter(of_plan));
     }
     let mut differences = compare_exceptions(plan, expected, &seen);
-    let orders: BTreeSet<u32> = expected.iter().map(|exception| exception.order).collect();
     let mut by_verdict: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for exception in &seen {
-        by_verdict
-            .entry(&exception.order_id)
-            .or_default()
-            .insert(&exception.id);
+        let ids = by_verdict.entry(&exception.order_id).or_default();
+        ids.insert(&exception.id);
     }
-    let looks = orders.into_iter().map(|order| of_order(plan, api, order));
-    let mut looks = stream::iter(looks).buffer_unordered(in_flight.max(1));
-    while let Some(look) = looks.next().await {
-        let (order, path, all) = look?;
-        let by_order: BTreeSet<&str> = all
-            .iter()
-            .filter(|exception| exception.verdict != Verdict::WaitingForOrder.as_str())
-            .map(|exception| exception.id.as_str())
-            .collect();
-        let order_id = plan.order_id(order);
-        let expected = by_verdict
-            .get(order_id.as_str())
-            .cloned()
-            .unwrap_or_default();
-        if by_order != expected {
-            let expected = format!("{expected:?} as by verdict");
-            differences.push(Difference::new(path, expected, format!("{by_order:?}")));
-        }
+    let orders: BTreeSet<u32> = expected.iter().map(|exception| exception.order).collect();
+    let reads = orders.into_iter().map(|order| of_order(session, order));
+    let in_flight = session.options.http_in_flight.max(1);
+    let mut reads = stream::iter(reads).buffer_unordered(in_flight);
+    while let Some(read) = reads.next().await {
+        let (order_id, all) = read?;
+        let not_waiting = |it: &&ExceptionView| it.verdict != Verdict::WaitingForOrder.as_str();
+        let by_order: BTreeSet<&str> = all.iter().filter(not_waiting).map(|it| &*it.id).collect();
+        let expected = by_verdict.remove(&*order_id).unwrap_or_default();
+        differences.extend(Difference::between(
+            format!("exceptions of {order_id} by order, compared with those by verdict"),
+            &format!("{expected:?}"),
+            &format!("{by_order:?}"),
+        ));
     }
     Ok(differences)
 }
 
-/// The order, how it was asked about, and its exceptions.
+/// The order's id and its exceptions.
 async fn of_order(
-    plan: &Plan,
-    api: &Api,
+    session: &Session<'_>,
     order: u32,
-) -> Result<(u32, String, Vec<ExceptionView>), Difference> {
-    let path = format!("{PATH}?order_id={}", plan.order_id(order));
-    let all = api.list(&path, PAGE_SMALL).await?;
-    Ok((order, path, all.unwrap_or_default()))
+) -> Result<(String, Vec<ExceptionView>), Difference> {
+    let order_id = session.plan.order_id(order);
+    let path = format!("{PATH}?order_id={order_id}");
+    let all = session.api.list(&path, PAGE_SMALL).await?;
+    Ok((order_id, all.unwrap_or_default()))
 }
 
-/// What makes an exception unique, in words.
+/// What makes an exception unique, as a text.
 pub(crate) fn exception_name(view: &ExceptionView) -> String {
     let ExceptionView {
         verdict,
@@ -88,7 +77,7 @@ pub(crate) fn exception_name(view: &ExceptionView) -> String {
     format!("exception {verdict} {provider}/{transaction_id}/{kind} {order_id} {amount} {currency}")
 }
 
-/// The same words for an exception that must be there.
+/// The same text for an exception that must exist.
 pub(crate) fn expected_name(plan: &Plan, expected: &ExpectedException) -> String {
     let fact = plan.fact(expected.fact);
     format!(
@@ -99,7 +88,7 @@ pub(crate) fn expected_name(plan: &Plan, expected: &ExpectedException) -> String
         fact.kind.as_str(),
         plan.order_id(expected.order),
         fact.amount,
-        fact.currency.as_str()
+        fact.currency
     )
 }
 
@@ -116,61 +105,51 @@ pub(crate) fn compare_exceptions(
     }
     for exception in expected {
         let name = expected_name(plan, exception);
-        match by_name.remove(&name).as_deref() {
-            Some([view]) => content(plan, exception, view, &name, &mut differences),
-            Some(several) => {
-                differences.push(Difference::new(name, "one", several.len().to_string()));
-            }
-            None => differences.push(Difference::new(name, "open", "none")),
+        let views = by_name.remove(&name).unwrap_or_default();
+        let mut check = Check::of(name, &mut differences);
+        match &views[..] {
+            [] => check.differs("open", "none"),
+            [view] => content(plan, exception, view, &mut check),
+            several => check.differs("one", several.len().to_string()),
         }
     }
-    differences.extend(
-        by_name
-            .into_keys()
-            .map(|name| Difference::new(name, "no such exception", "there it is")),
-    );
+    for name in by_name.into_keys() {
+        Check::of(name, &mut differences).differs("no such exception", "an exception");
+    }
     differences
 }
 
 fn content(
     plan: &Plan,
-    exception: &ExpectedException,
+    expected: &ExpectedException,
     view: &ExceptionView,
-    name: &str,
-    differences: &mut Vec<Difference>,
+    exception: &mut Check<'_>,
 ) {
-    let mut differ = |what: &str, expected: String, found: String| {
-        if expected != found {
-            differences.push(Difference::new(format!("{name}, {what}"), expected, found));
-        }
+    exception.same("state", "open", &view.state);
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "null".to_owned());
+    let (amount, currency) = if let Some(recorded) = expected.recorded {
+        let recorded = plan.fact(recorded);
+        let order_id = plan.order_id(recorded.order);
+        exception.same(
+            "expected_order_id",
+            &order_id,
+            &text(&view.expected_order_id),
+        );
+        (recorded.amount, recorded.currency)
+    } else if matches!(
+        expected.verdict,
+        Verdict::AmountMismatch | Verdict::CurrencyMismatch
+    ) {
+        let order = plan.order(expected.order);
+        (order.amount, order.currency)
+    } else {
+        return;
     };
-    let number = |amount: Option<u64>| amount.map_or_else(|| "null".to_owned(), |a| a.to_string());
-    let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "null".to_owned());
-    differ("state", "open".to_owned(), view.state.clone());
-    let (amount, currency) = match exception.recorded.map(|fact| plan.fact(fact)) {
-        Some(recorded) => {
-            let order_id = plan.order_id(recorded.order);
-            differ("expected_order_id", order_id, word(&view.expected_order_id));
-            (recorded.amount, recorded.currency)
-        }
-        None if matches!(
-            exception.verdict,
-            Verdict::AmountMismatch | Verdict::CurrencyMismatch
-        ) =>
-        {
-            let order = plan.order(exception.order);
-            (order.amount, order.currency)
-        }
-        None => return,
-    };
-    differ(
-        "expected_amount",
-        amount.to_string(),
-        number(view.expected_amount),
-    );
-    differ(
+    let found = view.expected_amount.map(|amount| amount.to_string());
+    exception.same("expected_amount", &amount, &text(&found));
+    exception.same(
         "expected_currency",
-        currency.as_str().to_owned(),
-        word(&view.expected_currency),
+        &currency,
+        &text(&view.expected_currency),
     );
 }

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::PAGE;
-use crate::api::Api;
+use crate::api::PAGE;
+use crate::difference::Check;
+use crate::plan::{Fault, Message};
+use crate::session::Session;
 use crate::view::LetterView;
-use crate::{Difference, Fault, Plan, RunOptions};
+use crate::{Difference, Names, Plan};
 
-/// Reads the open dead letters; says how many are this plan's, and what is wrong with them.
+/// Reads the open dead letters; returns how many are this plan's, and what is wrong with them. Each may have been stored
+/// this many times more than once.
 pub(crate) async fn dead_letters(
-    plan: &Plan,
-    options: &RunOptions,
-    api: &Api,
+    session: &Session<'_>,
     uncertain: u64,
 ) -> Result<(u64, Vec<Difference>), Difference> {
-    let seen = api
-        .list("/v1/dead-letters?state=open", PAGE)
-        .await?
-        .unwrap_or_default();
-    Ok(compare_letters(plan, options, &seen, uncertain))
+    let path = "/v1/dead-letters?state=open";
+    let seen = session.api.list(path, PAGE).await?.unwrap_or_default();
+    let names = &session.options.names;
+    Ok(compare_letters(session.plan, names, &seen, uncertain))
 }
 
 fn compare_letters(
     plan: &Plan,
-    options: &RunOptions,
+    names: &Names,
     seen: &[LetterView],
     uncertain: u64,
 ) -> (u64, Vec<Difference>) {
@@ -39,41 +39,33 @@ fn compare_letters(
     for view in seen {
         let name = format!("dead letter {}", view.id);
         let Ok(body) = STANDARD.decode(&view.body_base64) else {
-            differences.push(Difference::new(name, "a body in base64", "something else"));
+            Check::of(name, &mut differences).differs("a body in base64", "another body");
             continue;
         };
         let Some((letter, fault, count)) = expected.get_mut(&body) else {
             if contains(&body, plan.prefix.as_bytes()) {
                 let text: String = String::from_utf8_lossy(&body).chars().take(300).collect();
                 let found = format!("{}: {text}", view.reason);
-                differences.push(Difference::new(
-                    name,
-                    "no letter of an event that is fine",
-                    found,
-                ));
+                let expected = "no dead letter of a good event";
+                Check::of(name, &mut differences).differs(expected, found);
             }
             continue;
         };
         ours += 1;
         *count += 1;
-        let provider = &plan.providers[*letter as usize % plan.providers.len()];
-        let subject = format!("{}.{provider}", options.names.inbound_subject);
-        let mut differ = |what: &str, expected: &str, found: &str| {
-            if expected != found {
-                let what = format!("{name} ({fault:?}), {what}");
-                differences.push(Difference::new(what, expected, found));
-            }
-        };
-        differ("subject", &subject, &view.subject);
-        differ("stream", &options.names.inbound_stream, &view.stream);
-        if !fault.reasons().contains(&view.reason.as_str()) {
-            differ("reason", &fault.reasons().join(" or "), &view.reason);
+        let provider = plan.subject_provider(Message::Letter { letter: *letter });
+        let subject = format!("{}.{provider}", names.inbound_subject);
+        let mut check = Check::of(format!("{name} ({fault})"), &mut differences);
+        check.same("subject", &subject, &view.subject);
+        check.same("stream", &names.inbound_stream, &view.stream);
+        if !fault.reasons().contains(&&*view.reason) {
+            check.same("reason", &fault.reasons().join(" or "), &view.reason);
         }
     }
     for (letter, fault, count) in expected.into_values() {
         if !(1..=1 + uncertain).contains(&count) {
-            let what = format!("dead letter number {letter} ({fault:?})");
-            differences.push(Difference::new(what, "kept once", format!("{count} times")));
+            let name = format!("dead letter number {letter} ({fault})");
+            Check::of(name, &mut differences).differs("kept once", format!("{count} times"));
         }
     }
     (ours, differences)
@@ -85,20 +77,22 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{LetterView, STANDARD, compare_letters};
-    use crate::{Message, Plan, PlanOptions, RunOptions};
     use base64::Engine;
+
+    use super::{LetterView, STANDARD, compare_letters};
+    use crate::plan::Message;
+    use crate::{Names, Plan, PlanOptions};
 
     fn plan() -> Plan {
         let options = PlanOptions {
             orders: 1,
             ..PlanOptions::default()
         };
-        Plan::generate(&options).expect("the options are fine")
+        Plan::generate(&options)
     }
 
     fn kept(plan: &Plan, letter: u32) -> LetterView {
-        let provider = plan.subject_provider(&Message::Letter { letter });
+        let provider = plan.subject_provider(Message::Letter { letter });
         LetterView {
             id: letter.into(),
             stream: "PAYMENTS".to_owned(),
@@ -115,7 +109,7 @@ mod tests {
             .map(|(letter, _)| kept(&plan, letter))
             .collect();
         spoil(&plan, &mut seen);
-        let (_, found) = compare_letters(&plan, &RunOptions::default(), &seen, 0);
+        let (_, found) = compare_letters(&plan, &Names::default(), &seen, 0);
         assert_eq!(found.len(), expect.len(), "{found:#?}");
         for (difference, part) in found.iter().zip(expect) {
             assert!(
@@ -148,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_good_event_among_the_letters_is_a_difference() {
-        let event = |plan: &Plan| plan.body(&Message::Payment { fact: 0, label: 0 });
+        let event = |plan: &Plan| plan.body(Message::Payment { fact: 0, label: 0 });
         check(
             |plan, seen| {
                 let body_base64 = STANDARD.encode(event(plan));
@@ -157,7 +151,7 @@ mod tests {
                     ..kept(plan, 0)
                 });
             },
-            &["expected no letter of an event that is fine"],
+            &["expected no dead letter of a good event"],
         );
     }
 }

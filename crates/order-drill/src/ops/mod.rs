@@ -1,4 +1,4 @@
-//! What needs a person: exceptions and dead letters.
+//! What a person would look at: exceptions, dead letters and runs.
 
 mod exceptions;
 mod letters;
@@ -11,8 +11,4 @@ pub(crate) use runs::runs;
 #[cfg(test)]
 pub(crate) use exceptions::compare_exceptions;
 #[cfg(test)]
-pub(crate) use runs::{FindingView, RunView, compare_runs};
-
-const PAGE: u8 = 200;
-/// Small enough that cursors are followed.
-const PAGE_SMALL: u8 = 2;
+pub(crate) use runs::compare_runs;

@@ -1,89 +1,60 @@
-//! Did the runs of the reconciliation report what they healed, and no more?
+//! Did the runs of the reconciliation report what they healed, and nothing else?
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use crate::api::PAGE;
+use crate::compare::Healed;
+use crate::session::Session;
+use crate::view::RunView;
+use crate::words::Verdict;
+use crate::{Difference, Plan};
 
-use super::PAGE;
-use crate::api::Api;
-use crate::{Difference, Healed, Plan, Verdict};
-
-/// A run.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct RunView {
-    pub(crate) dry_run: bool,
-    pub(crate) healed: u64,
-    pub(crate) findings: Vec<FindingView>,
-}
-
-/// What a run tells people.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct FindingView {
-    pub(crate) order_id: String,
-    pub(crate) kind: String,
-}
-
-/// Reads the runs and compares their findings with the payments that came from a reconciliation.
+/// Reads the runs and compares their findings with the payments that a reconciliation recorded.
 pub(crate) async fn runs(
-    plan: &Plan,
-    api: &Api,
+    session: &Session<'_>,
     healed: &[Healed],
 ) -> Result<Vec<Difference>, Difference> {
     const PATH: &str = "/v1/reconciliations";
-    let runs: Option<Vec<RunView>> = api.list(PATH, PAGE).await?;
+    let runs: Option<Vec<RunView>> = session.api.list(PATH, PAGE).await?;
     let runs = runs.ok_or_else(|| Difference::new(format!("GET {PATH}"), "a list", "404"))?;
-    Ok(compare_runs(plan, healed, &runs))
+    Ok(compare_runs(session.plan, healed, &runs))
 }
 
-/// `healed` is an alarm: one for each payment applied so, and none besides. The other kinds may be told again, and of a run
-/// that healed more than it tells nothing is missed.
+/// There must be one finding `healed` for each payment that a run applied, and no others. The other kinds may be reported again.
+/// The findings of a run that healed more than it lists were cut off, so none of them counts as missing.
 pub(crate) fn compare_runs(plan: &Plan, healed: &[Healed], runs: &[RunView]) -> Vec<Difference> {
-    let mut told: BTreeMap<(u32, &str), u64> = BTreeMap::new();
-    let findings = runs
-        .iter()
-        .filter(|run| !run.dry_run)
-        .flat_map(|run| &run.findings);
-    for finding in findings {
+    let runs = || runs.iter().filter(|run| !run.dry_run);
+    let mut reported: BTreeMap<(u32, &str), u64> = BTreeMap::new();
+    for finding in runs().flat_map(|run| &run.findings) {
         if let Some(order) = plan.order_number(&finding.order_id) {
-            *told.entry((order, &finding.kind)).or_default() += 1;
+            *reported.entry((order, &finding.kind)).or_default() += 1;
         }
     }
-    let is_cut = runs.iter().filter(|run| !run.dry_run).any(|run| {
-        let told = run.findings.iter().filter(|finding| finding.kind == HEALED);
-        run.healed > told.count() as u64
+    let is_cut = runs().any(|run| {
+        let listed = run.findings.iter().filter(|finding| finding.kind == HEALED);
+        run.healed > listed.count() as u64
     });
     let mut differences = Vec::new();
-    for Healed {
-        fact,
-        verdict,
-        perhaps_by_hand,
-    } in healed
-    {
-        let Some(kind) = finding_kind(*verdict) else {
+    for healed in healed {
+        let Some(kind) = finding_kind(healed.verdict) else {
             continue;
         };
-        let order = plan.fact(*fact).order;
-        match told.get_mut(&(order, kind)) {
+        let order = plan.fact(healed.fact).order;
+        match reported.get_mut(&(order, kind)) {
             Some(left) if *left > 0 => *left -= 1,
-            _ if *perhaps_by_hand || is_cut => {}
+            _ if healed.perhaps_by_hand || is_cut => {}
             _ => {
-                let what = format!(
-                    "finding about {} of {}",
-                    plan.payment_name(*fact),
-                    plan.order_id(order)
-                );
+                let payment = plan.payment_name(healed.fact);
+                let what = format!("finding about {payment} of {}", plan.order_id(order));
                 differences.push(Difference::new(what, kind, "none"));
             }
         }
     }
-    for ((order, kind), left) in told {
+    for ((order, kind), left) in reported {
         if kind == HEALED && left > 0 {
             let what = format!("findings {HEALED} about {}", plan.order_id(order));
-            differences.push(Difference::new(
-                what,
-                "none besides",
-                format!("{left} more"),
-            ));
+            let found = format!("{left} more");
+            differences.push(Difference::new(what, "one for each payment", found));
         }
     }
     differences

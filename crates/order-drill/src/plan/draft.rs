@@ -1,49 +1,25 @@
-//! Draws the lots: how many cases of each kind, their orders, facts and messages, and where each goes in the schedule.
+//! A plan in the making: draws orders, facts and messages of one case after the other, and puts each into the schedule.
 
 use std::ops::Range;
 
+use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 
 use super::naming::SHARED_LABEL;
-use super::story;
-use super::timing::{self, Manner, Slot, Timing, WAVES_MIN};
-use super::{Fact, Fault, Message, Order, Plan, Scenario, Step};
-use crate::ledger::{Case, Ledger, Recorded};
-use crate::{Currency, Kind, PlanOptions, Verdict};
+use super::timing::{self, Manner, Slot, Timing};
+use super::{Case, Ledger, Outcome, Recorded};
+use super::{Fact, Fault, Message, Order, Plan, Scenario, Step, whole};
+use crate::PlanOptions;
+use crate::words::{Currency, Kind, Verdict};
 
-/// One message in a hundred has an event id that others have too: it is a label, not an identity.
+/// One message in a hundred has an event id that others have too, since it is only a label.
 const SHARED_EVENT_ID: f64 = 0.01;
 /// One failed attempt in three has the transaction of the later success.
 const SAME_TRANSACTION: f64 = 0.3;
-/// Amounts leave room for one less and one more.
+/// Leaves room for one less and one more.
 const AMOUNTS: Range<u64> = 2..1_000_000_000;
 
-pub(super) fn draft(options: &PlanOptions) -> Plan {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
-    let mut scenarios = Scenario::cast(options);
-    scenarios.shuffle(&mut rng);
-
-    let per_case = (2.0 + options.attempts) * (1.0 + options.duplicates);
-    let steps = number(scenarios.len()).saturating_mul(whole(per_case.ceil()));
-    let waves = (steps / options.window).max(WAVES_MIN);
-
-    let mut draft = Draft::new(options, rng, waves);
-    let count = scenarios.len() as u64;
-    for (nth, scenario) in (0u64..).zip(scenarios) {
-        let home = nth * u64::from(waves) / count;
-        draft.case(scenario, u32::try_from(home).unwrap_or(waves - 1));
-    }
-    for fault in Fault::ALL {
-        for _ in 0..options.anomalies.dead_letters {
-            draft.letter(fault);
-        }
-    }
-    draft.finish()
-}
-
-/// A plan in the making, with the timing of the case in hand.
+/// A plan in the making, with the timing of the current case.
 pub(super) struct Draft<'a> {
     options: &'a PlanOptions,
     rng: Xoshiro256PlusPlus,
@@ -59,7 +35,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(options: &'a PlanOptions, mut rng: Xoshiro256PlusPlus, waves: u32) -> Self {
+    pub(super) fn new(options: &'a PlanOptions, mut rng: Xoshiro256PlusPlus, waves: u32) -> Self {
         let timing = Timing::draw(&mut rng, 0, waves, Manner::Usual);
         Self {
             options,
@@ -76,7 +52,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn case(&mut self, scenario: Scenario, home: u32) {
+    /// Adds a case that begins in the wave `home`; `play` draws it and says what must come out.
+    pub(super) fn case(
+        &mut self,
+        scenario: Scenario,
+        home: u32,
+        play: impl FnOnce(&mut Self) -> Vec<Outcome>,
+    ) {
         let manner = match scenario {
             Scenario::CancelRace | Scenario::LostAfterCancel => Manner::Together,
             _ if self.chance(self.options.early) => Manner::Early,
@@ -84,9 +66,9 @@ impl<'a> Draft<'a> {
         };
         self.timing = Timing::draw(&mut self.rng, home, self.waves, manner);
         let (first_order, first_fact) = (number(self.orders.len()), number(self.facts.len()));
-        let outcomes = story::play(scenario, self);
+        let outcomes = play(self);
         let facts = first_fact..number(self.facts.len());
-        self.tell(facts.clone());
+        self.publish_facts(facts.clone());
         self.lost.clear();
         let orders = first_order..number(self.orders.len());
         self.cases.push(Case {
@@ -105,7 +87,7 @@ impl<'a> Draft<'a> {
         order
     }
 
-    /// An order that only the payment service has heard of.
+    /// An order that only payments name.
     pub(super) fn order_never_created(&mut self) -> u32 {
         let amount = self.rng.random_range(AMOUNTS);
         let currency = self.pick(&Currency::ALL);
@@ -113,7 +95,7 @@ impl<'a> Draft<'a> {
         number(self.orders.len()) - 1
     }
 
-    /// An order that asks for exactly what another one asks for.
+    /// An order with the money of another one.
     pub(super) fn order_like(&mut self, other: u32) -> u32 {
         let order = self.order();
         self.orders[order as usize] = self.orders[other as usize];
@@ -156,7 +138,7 @@ impl<'a> Draft<'a> {
         fact
     }
 
-    /// Nobody publishes this fact.
+    /// This fact is never published.
     pub(super) fn lose(&mut self, fact: u32) {
         self.lost.push(fact);
     }
@@ -165,7 +147,7 @@ impl<'a> Draft<'a> {
         &mut self.facts[fact as usize]
     }
 
-    /// Failed and expired attempts at the order; the first failed one may be of the success's own transaction.
+    /// Failed and expired attempts to pay the order; the first may have the success's transaction.
     pub(super) fn attempts(&mut self, order: u32, success: Option<u32>) -> Vec<Recorded> {
         let mean = self.options.attempts;
         let count = whole(mean.floor()) + u32::from(self.chance(mean.fract()));
@@ -209,7 +191,7 @@ impl<'a> Draft<'a> {
         all[self.rng.random_range(0..all.len())]
     }
 
-    fn tell(&mut self, facts: Range<u32>) {
+    fn publish_facts(&mut self, facts: Range<u32>) {
         let mut nth = 0;
         for fact in facts {
             let copies = if self.lost.contains(&fact) {
@@ -248,7 +230,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn letter(&mut self, fault: Fault) {
+    pub(super) fn letter(&mut self, fault: Fault) {
         let letter = number(self.letters.len());
         self.letters.push(fault);
         let slot = timing::anywhere(&mut self.rng, 0, self.waves);
@@ -261,8 +243,8 @@ impl<'a> Draft<'a> {
         self.messages.push(message);
     }
 
-    fn finish(mut self) -> Plan {
-        // Stable, so that what falls into one slot stays in the order it was drawn.
+    pub(super) fn finish(mut self) -> Plan {
+        // Stable, so that the steps of one slot stay in the order in which they were drawn.
         self.schedule.sort_by_key(|(slot, _)| *slot);
         let mut waves = Vec::new();
         let mut start = 0;
@@ -285,21 +267,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A length as a number; the options bound every list far below.
-fn number(length: usize) -> u32 {
-    u32::try_from(length).expect("the options bound a plan to less than 2^32 of anything")
-}
-
-/// A share of a count, to the nearest whole number.
-pub(super) fn share_of(count: u32, share: f64) -> u32 {
-    whole((f64::from(count) * share).round())
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the options bound counts and shares, so this is a small whole number"
-)]
-fn whole(value: f64) -> u32 {
-    value as u32
+/// A length as a number; the options limit every list far below.
+pub(super) fn number(length: usize) -> u32 {
+    u32::try_from(length).expect("the options limit a plan to less than 2^32 of anything")
 }

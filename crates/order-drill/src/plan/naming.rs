@@ -9,17 +9,16 @@ use super::{Fact, Message, Plan};
 /// The label of an event id that several payments share.
 pub(super) const SHARED_LABEL: u16 = u16::MAX;
 
-/// Fixed, so that the same seed gives the same bytes; the service never uses it to refuse a payment.
+/// Fixed, so that the same seed gives the same bytes. The service doesn't refuse a payment by its time.
 const EPOCH: OffsetDateTime = datetime!(2026-01-01 08:00:00 UTC);
 
 impl Plan {
-    /// The id of an order.
-    pub fn order_id(&self, order: u32) -> String {
+    pub(crate) fn order_id(&self, order: u32) -> String {
         format!("{}o{order}", self.prefix)
     }
 
-    /// The number of an order of this plan.
-    pub fn order_number(&self, order_id: &str) -> Option<u32> {
+    /// The number of an order, if it is one of this plan.
+    pub(crate) fn order_number(&self, order_id: &str) -> Option<u32> {
         let number: u32 = order_id
             .strip_prefix(&self.prefix)?
             .strip_prefix('o')?
@@ -28,30 +27,23 @@ impl Plan {
         ((number as usize) < self.orders.len()).then_some(number)
     }
 
-    /// The transaction id of a fact.
-    pub fn transaction_id(&self, fact: &Fact) -> String {
+    pub(crate) fn transaction_id(&self, fact: &Fact) -> String {
         format!("{}t{}", self.prefix, fact.transaction)
     }
 
-    /// The provider of a fact.
-    pub fn provider(&self, fact: &Fact) -> &str {
+    pub(crate) fn provider(&self, fact: &Fact) -> &str {
         &self.providers[usize::from(fact.provider)]
     }
 
     /// Whether a message about the fact can have this event id.
-    pub fn is_event_id(&self, fact: u32, event_id: &str) -> bool {
+    pub(crate) fn is_event_id(&self, fact: u32, event_id: &str) -> bool {
         let copies = self.fact(fact).copies;
         event_id == self.event_id(fact, SHARED_LABEL)
             || (0..copies.max(1)).any(|label| event_id == self.event_id(fact, label))
     }
 
-    /// When a fact happened.
-    pub fn occurred_at(&self, fact: u32) -> String {
-        occurred_at(fact)
-    }
-
-    /// A payment as differences speak of it.
-    pub fn payment_name(&self, number: u32) -> String {
+    /// The name of a payment in differences.
+    pub(crate) fn payment_name(&self, number: u32) -> String {
         let fact = self.fact(number);
         format!(
             "payment {}/{}/{}",
@@ -61,17 +53,16 @@ impl Plan {
         )
     }
 
-    /// The provider whose subject a message goes to.
-    pub fn subject_provider(&self, message: &Message) -> &str {
-        match *message {
+    /// The provider whose subject a message is published on.
+    pub(crate) fn subject_provider(&self, message: Message) -> &str {
+        match message {
             Message::Payment { fact, .. } => self.provider(self.fact(fact)),
             Message::Letter { letter } => self.letter_provider(letter),
         }
     }
 
-    /// The body of a message.
-    pub fn body(&self, message: &Message) -> Vec<u8> {
-        match *message {
+    pub(crate) fn body(&self, message: Message) -> Vec<u8> {
+        match message {
             Message::Payment { fact, label } => self.event(fact, label).into_bytes(),
             Message::Letter { letter } => self.letter_body(letter),
         }
@@ -106,7 +97,7 @@ impl Plan {
     }
 }
 
-/// Absent means live; fields that nobody asked for are ignored, whatever is in them.
+/// An absent `livemode` means live; unknown fields are ignored, whatever they contain.
 fn tail(fact: &Fact, number: u32) -> &'static str {
     match (fact.live, number % 3) {
         (false, _) => r#","livemode":false"#,
@@ -116,8 +107,8 @@ fn tail(fact: &Fact, number: u32) -> &'static str {
     }
 }
 
-/// Some with an offset and a fraction, as providers do.
-fn occurred_at(number: u32) -> String {
+/// When a fact happened; some with an offset and a fraction, as some providers send them.
+pub(crate) fn occurred_at(number: u32) -> String {
     let at = EPOCH + Duration::milliseconds(i64::from(number) * 250);
     let at = if number.is_multiple_of(4) {
         at.to_offset(offset!(+8))

@@ -1,115 +1,41 @@
-//! What can be played, and how often each is.
+//! What can be played.
 
-use super::draft::share_of;
-use crate::PlanOptions;
+use crate::words::words;
 
-/// A story about one or two orders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scenario {
-    /// One success, perhaps after failed attempts.
-    Paid,
-    /// No success.
-    Unpaid,
-    /// A success that nobody publishes.
-    Lost,
-    /// A second success that nobody publishes.
-    LostSecondPayment,
-    /// A success with wrong money that nobody publishes.
-    LostMismatch,
-    /// A refund that nobody publishes.
-    LostRefund,
-    /// A success that happens after the order was cancelled, and that nobody publishes.
-    LostAfterCancel,
-    /// Two or three different successes for one order.
-    SecondPayment,
-    /// One minor unit more or less, perhaps with a right payment too.
-    AmountMismatch,
-    /// Another currency, perhaps with a right payment too.
-    CurrencyMismatch,
-    /// One payment told with two contents.
-    Conflict,
-    /// A success, and a refund or reversal before or after it.
-    Reversal,
-    /// A kind that nobody knows.
-    Unsupported,
-    /// Test money.
-    NotLive,
-    /// A payment for an order that is never created.
-    NeverCreated,
-    /// A payment and a cancelling at the same moment.
-    CancelRace,
-}
-
-impl Scenario {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::Paid,
-        Self::Unpaid,
-        Self::Lost,
-        Self::LostSecondPayment,
-        Self::LostMismatch,
-        Self::LostRefund,
-        Self::LostAfterCancel,
-        Self::SecondPayment,
-        Self::AmountMismatch,
-        Self::CurrencyMismatch,
-        Self::Conflict,
-        Self::Reversal,
-        Self::Unsupported,
-        Self::NotLive,
-        Self::NeverCreated,
-        Self::CancelRace,
-    ];
-
-    /// Its name in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Paid => "paid",
-            Self::Unpaid => "unpaid",
-            Self::Lost => "lost",
-            Self::LostSecondPayment => "lost second payment",
-            Self::LostMismatch => "lost mismatch",
-            Self::LostRefund => "lost refund",
-            Self::LostAfterCancel => "lost after cancel",
-            Self::SecondPayment => "second payment",
-            Self::AmountMismatch => "amount mismatch",
-            Self::CurrencyMismatch => "currency mismatch",
-            Self::Conflict => "conflicting content",
-            Self::Reversal => "refund or reversal",
-            Self::Unsupported => "unsupported kind",
-            Self::NotLive => "not live",
-            Self::NeverCreated => "never created",
-            Self::CancelRace => "cancel race",
-        }
-    }
-
-    /// As many of each as the options ask for.
-    pub(super) fn cast(options: &PlanOptions) -> Vec<Self> {
-        let unpaid = share_of(options.orders, options.unpaid).min(options.orders);
-        let lost = share_of(options.orders - unpaid, options.lose).min(options.orders - unpaid);
-        let anomalies = options.anomalies;
-        let mut cast = Vec::with_capacity(options.orders as usize);
-        for scenario in Self::ALL {
-            let count = match scenario {
-                Self::Paid => options.orders - unpaid - lost,
-                Self::Unpaid => unpaid,
-                Self::Lost => lost,
-                Self::LostSecondPayment
-                | Self::LostMismatch
-                | Self::LostRefund
-                | Self::LostAfterCancel => options.lost_anomalies,
-                Self::SecondPayment => anomalies.second_payments,
-                Self::AmountMismatch => anomalies.amount_mismatches,
-                Self::CurrencyMismatch => anomalies.currency_mismatches,
-                Self::Conflict => anomalies.conflicts,
-                Self::Reversal => anomalies.reversals,
-                Self::Unsupported => anomalies.unsupported,
-                Self::NotLive => anomalies.not_live,
-                Self::NeverCreated => anomalies.never_created,
-                Self::CancelRace => options.cancels,
-            };
-            cast.extend(std::iter::repeat_n(scenario, count as usize));
-        }
-        cast
+words! {
+    /// A story about one or two orders.
+    pub(crate) enum Scenario {
+        /// One success, perhaps after failed attempts.
+        Paid => "paid",
+        /// No success.
+        Unpaid => "unpaid",
+        /// A success that is never published.
+        Lost => "lost",
+        /// A second success that is never published.
+        LostSecondPayment => "lost second payment",
+        /// A success with wrong money that is never published.
+        LostMismatch => "lost mismatch",
+        /// A refund that is never published.
+        LostRefund => "lost refund",
+        /// A success that happens after the order was cancelled and is never published.
+        LostAfterCancel => "lost after cancel",
+        /// Two or three successes of one order.
+        SecondPayment => "second payment",
+        /// One minor unit more or less, perhaps with a correct payment too.
+        AmountMismatch => "amount mismatch",
+        /// Another currency, perhaps with a correct payment too.
+        CurrencyMismatch => "currency mismatch",
+        /// One payment with two contents.
+        Conflict => "conflicting content",
+        /// A success, and a refund or reversal before or after it.
+        Reversal => "refund or reversal",
+        /// A kind that the service doesn't know.
+        Unsupported => "unsupported kind",
+        /// Test money.
+        NotLive => "not live",
+        /// A payment for an order that is never created.
+        NeverCreated => "never created",
+        /// A payment and a cancellation at the same moment.
+        CancelRace => "cancel race",
     }
 }

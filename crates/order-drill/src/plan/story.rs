@@ -1,11 +1,73 @@
-//! How each scenario goes, and what must come out of it: the contract's table of verdicts as small stories.
+//! How often each scenario is played, how it goes, and what must come out of it: the contract's table of verdicts as small
+//! stories.
 
-use super::Scenario;
-use super::draft::Draft;
-use crate::ledger::{Fate, Outcome, Recorded};
-use crate::{Kind, Verdict};
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
 
-pub(super) fn play(scenario: Scenario, draft: &mut Draft<'_>) -> Vec<Outcome> {
+use super::draft::{Draft, number};
+use super::timing::WAVES_MIN;
+use super::{Fate, Fault, Outcome, Plan, Recorded, Scenario, whole};
+use crate::PlanOptions;
+use crate::words::{Kind, Verdict};
+
+/// Plays as many of each scenario as the options ask for.
+pub(super) fn play_all(options: &PlanOptions) -> Plan {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
+    let mut scenarios = cast(options);
+    scenarios.shuffle(&mut rng);
+
+    let per_case = (2.0 + options.attempts) * (1.0 + options.duplicates);
+    let steps = number(scenarios.len()).saturating_mul(whole(per_case.ceil()));
+    let waves = (steps / options.window).max(WAVES_MIN);
+
+    let mut draft = Draft::new(options, rng, waves);
+    let count = scenarios.len() as u64;
+    for (nth, scenario) in (0u64..).zip(scenarios) {
+        let home = nth * u64::from(waves) / count;
+        let home = u32::try_from(home).unwrap_or(waves - 1);
+        draft.case(scenario, home, |draft| play(scenario, draft));
+    }
+    let anomalies = options.anomalies;
+    let letters = anomalies.dead_letters.unwrap_or(anomalies.each);
+    for fault in Fault::ALL {
+        (0..letters).for_each(|_| draft.letter(fault));
+    }
+    draft.finish()
+}
+
+fn cast(options: &PlanOptions) -> Vec<Scenario> {
+    let share = |count: u32, share: f64| whole((f64::from(count) * share).round()).min(count);
+    let unpaid = share(options.orders, options.unpaid);
+    let lost = share(options.orders - unpaid, options.lose);
+    let anomalies = options.anomalies;
+    let anomaly = |count: Option<u32>| count.unwrap_or(anomalies.each);
+    let mut cast = Vec::with_capacity(options.orders as usize);
+    for scenario in Scenario::ALL {
+        let count = match scenario {
+            Scenario::Paid => options.orders - unpaid - lost,
+            Scenario::Unpaid => unpaid,
+            Scenario::Lost => lost,
+            Scenario::LostSecondPayment
+            | Scenario::LostMismatch
+            | Scenario::LostRefund
+            | Scenario::LostAfterCancel => options.lost_anomalies,
+            Scenario::SecondPayment => anomaly(anomalies.second_payments),
+            Scenario::AmountMismatch => anomaly(anomalies.amount_mismatches),
+            Scenario::CurrencyMismatch => anomaly(anomalies.currency_mismatches),
+            Scenario::Conflict => anomaly(anomalies.conflicts),
+            Scenario::Reversal => anomaly(anomalies.reversals),
+            Scenario::Unsupported => anomaly(anomalies.unsupported),
+            Scenario::NotLive => anomaly(anomalies.not_live),
+            Scenario::NeverCreated => anomaly(anomalies.never_created),
+            Scenario::CancelRace => options.cancels,
+        };
+        cast.extend(std::iter::repeat_n(scenario, count as usize));
+    }
+    cast
+}
+
+fn play(scenario: Scenario, draft: &mut Draft<'_>) -> Vec<Outcome> {
     match scenario {
         Scenario::Paid => paid(draft),
         Scenario::Unpaid => unpaid(draft),
@@ -13,7 +75,8 @@ pub(super) fn play(scenario: Scenario, draft: &mut Draft<'_>) -> Vec<Outcome> {
         Scenario::LostSecondPayment => lost_second_payment(draft),
         Scenario::LostMismatch => lost_mismatch(draft),
         Scenario::LostRefund => lost_refund(draft),
-        Scenario::LostAfterCancel => lost_after_cancel(draft),
+        // The payment comes when the order is cancelled; if the cancellation was refused, it pays the order.
+        Scenario::LostAfterCancel => cancel_race(draft, true),
         Scenario::SecondPayment => second_payment(draft),
         Scenario::AmountMismatch => mismatch(draft, Verdict::AmountMismatch).1,
         Scenario::CurrencyMismatch => mismatch(draft, Verdict::CurrencyMismatch).1,
@@ -23,7 +86,7 @@ pub(super) fn play(scenario: Scenario, draft: &mut Draft<'_>) -> Vec<Outcome> {
         Scenario::Unsupported => unsupported(draft),
         Scenario::NotLive => not_live(draft),
         Scenario::NeverCreated => never_created(draft),
-        Scenario::CancelRace => cancel_race(draft),
+        Scenario::CancelRace => cancel_race(draft, false),
     }
 }
 
@@ -36,12 +99,16 @@ fn with(mut before: Vec<Recorded>, more: impl IntoIterator<Item = Recorded>) -> 
     before
 }
 
+/// The order is paid by this fact; the payments before it are recorded as they are.
+fn paid_by(by: u32, before: Vec<Recorded>) -> Outcome {
+    let all = with(before, [recorded(by, Verdict::Applied)]);
+    Outcome::of_one(Fate::Paid { by }, all)
+}
+
 fn paid(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let by = draft.fact(order, Kind::Succeeded);
-    let attempts = draft.attempts(order, Some(by));
-    let all = with(attempts, [recorded(by, Verdict::Applied)]);
-    vec![Outcome::of_one(Fate::Paid { by }, all)]
+    vec![paid_by(by, draft.attempts(order, Some(by)))]
 }
 
 fn unpaid(draft: &mut Draft<'_>) -> Vec<Outcome> {
@@ -55,29 +122,23 @@ fn lost(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let by = draft.fact(order, Kind::Succeeded);
     draft.lose(by);
     let attempts = draft.attempts(order, Some(by));
-    if draft.expects_healing() {
-        let all = with(attempts, [recorded(by, Verdict::Applied)]);
-        vec![Outcome::of_one(Fate::Paid { by }, all)]
+    vec![if draft.expects_healing() {
+        paid_by(by, attempts)
     } else {
-        vec![Outcome::of_one(Fate::NotPaid, attempts)]
-    }
+        Outcome::of_one(Fate::NotPaid, attempts)
+    }]
 }
 
-/// Found by the last question about an order that is paid; unless an earlier one told of it before the event came.
+/// Found by the last question about a paid order, or by an earlier question before the event came.
 fn lost_second_payment(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
-    let told = draft.fact(order, Kind::Succeeded);
+    let published = draft.fact(order, Kind::Succeeded);
     let lost = draft.fact(order, Kind::Succeeded);
     draft.lose(lost);
-    [(told, lost), (lost, told)]
-        .map(|(by, other)| {
-            let all = vec![
-                recorded(by, Verdict::Applied),
-                recorded(other, Verdict::SecondPayment),
-            ];
-            Outcome::of_one(Fate::Paid { by }, all)
-        })
-        .to_vec()
+    vec![
+        paid_by(published, vec![recorded(lost, Verdict::SecondPayment)]),
+        paid_by(lost, vec![recorded(published, Verdict::SecondPayment)]),
+    ]
 }
 
 fn lost_mismatch(draft: &mut Draft<'_>) -> Vec<Outcome> {
@@ -92,23 +153,10 @@ fn lost_refund(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let by = draft.fact(order, Kind::Succeeded);
     let back = draft.fact(order, Kind::Refunded);
     draft.lose(back);
-    let all = vec![
-        recorded(by, Verdict::Applied),
-        recorded(back, Verdict::Reversed),
-    ];
-    vec![Outcome::of_one(Fate::Paid { by }, all)]
+    vec![paid_by(by, vec![recorded(back, Verdict::Reversed)])]
 }
 
-/// The money comes when the order is gone; if the cancelling was refused, it pays the order.
-fn lost_after_cancel(draft: &mut Draft<'_>) -> Vec<Outcome> {
-    let order = draft.order();
-    let by = draft.fact(order, Kind::Succeeded);
-    draft.lose(by);
-    draft.cancel(order);
-    cancelled_or_paid(by)
-}
-
-/// Whichever is judged first is applied; another provider's transaction may well have the same id.
+/// The first one judged is applied. Another provider's transaction may have the same id.
 fn second_payment(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let first = draft.fact(order, Kind::Succeeded);
@@ -127,20 +175,14 @@ fn second_payment(draft: &mut Draft<'_>) -> Vec<Outcome> {
     }
     let attempts = draft.attempts(order, None);
     let outcome = |&by: &u32| {
-        let verdict = |fact| {
-            if fact == by {
-                Verdict::Applied
-            } else {
-                Verdict::SecondPayment
-            }
-        };
-        let all = rivals.iter().map(|&fact| recorded(fact, verdict(fact)));
-        Outcome::of_one(Fate::Paid { by }, with(attempts.clone(), all))
+        let others = rivals.iter().filter(|fact| **fact != by);
+        let second = others.map(|&fact| recorded(fact, Verdict::SecondPayment));
+        paid_by(by, with(attempts.clone(), second))
     };
     rivals.iter().map(outcome).collect()
 }
 
-/// The fact with the wrong money, and what may come out.
+/// The fact with the wrong money, and the allowed outcomes.
 fn mismatch(draft: &mut Draft<'_>, verdict: Verdict) -> (u32, Vec<Outcome>) {
     let order = draft.order();
     let wrong = draft.fact(order, Kind::Succeeded);
@@ -160,19 +202,14 @@ fn mismatch(draft: &mut Draft<'_>, verdict: Verdict) -> (u32, Vec<Outcome>) {
         let all = vec![recorded(wrong, verdict)];
         return (wrong, vec![Outcome::of_one(Fate::NotPaid, all)]);
     }
-    // Of a paid order every further success is a second payment, whatever its amount.
+    // Once the order is paid, every further success is a second payment, whatever its amount.
     let by = draft.fact(order, Kind::Succeeded);
-    let outcomes = [verdict, Verdict::SecondPayment].map(|wrong_verdict| {
-        let all = vec![
-            recorded(wrong, wrong_verdict),
-            recorded(by, Verdict::Applied),
-        ];
-        Outcome::of_one(Fate::Paid { by }, all)
-    });
+    let outcomes = [verdict, Verdict::SecondPayment]
+        .map(|wrong_verdict| paid_by(by, vec![recorded(wrong, wrong_verdict)]));
     (wrong, outcomes.to_vec())
 }
 
-/// One transaction said to pay two orders: it is bound to the first one it was told with.
+/// One transaction is published for two orders: it is bound to the first one.
 fn conflict_over_orders(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let one = draft.order();
     let other = draft.order_like(one);
@@ -190,7 +227,7 @@ fn conflict_over_orders(draft: &mut Draft<'_>) -> Vec<Outcome> {
     ]
 }
 
-/// One transaction told with the right money and with wrong money.
+/// One transaction is published with the right money and with wrong money.
 fn conflict_over_money(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let right = draft.fact(order, Kind::Succeeded);
@@ -205,15 +242,12 @@ fn conflict_over_money(draft: &mut Draft<'_>) -> Vec<Outcome> {
         Verdict::CurrencyMismatch
     };
     vec![
-        Outcome::of_one(
-            Fate::Paid { by: right },
-            vec![recorded(right, Verdict::Applied)],
-        ),
+        paid_by(right, Vec::new()),
         Outcome::of_one(Fate::NotPaid, vec![recorded(wrong, verdict)]),
     ]
 }
 
-/// A success is applied even if its refund was seen first; a reversal may have the success's own transaction id.
+/// A success is applied even if its refund came first. A reversal has the success's transaction.
 fn reversal(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let by = draft.fact(order, Kind::Succeeded);
@@ -222,11 +256,7 @@ fn reversal(draft: &mut Draft<'_>) -> Vec<Outcome> {
     } else {
         draft.fact_like(by, order, Kind::Reversed)
     };
-    let all = vec![
-        recorded(by, Verdict::Applied),
-        recorded(back, Verdict::Reversed),
-    ];
-    vec![Outcome::of_one(Fate::Paid { by }, all)]
+    vec![paid_by(by, vec![recorded(back, Verdict::Reversed)])]
 }
 
 fn unsupported(draft: &mut Draft<'_>) -> Vec<Outcome> {
@@ -235,7 +265,7 @@ fn unsupported(draft: &mut Draft<'_>) -> Vec<Outcome> {
     perhaps_paid(draft, order, vec![recorded(unknown, Verdict::Unsupported)])
 }
 
-/// Test money leaves no payment behind; only what would have moved money opens an exception.
+/// Test money isn't recorded as a payment; it opens an exception only if money would have moved.
 fn not_live(draft: &mut Draft<'_>) -> Vec<Outcome> {
     let order = draft.order();
     let kinds = [Kind::Succeeded, Kind::Failed, Kind::Refunded];
@@ -250,10 +280,7 @@ fn perhaps_paid(draft: &mut Draft<'_>, order: u32, besides: Vec<Recorded>) -> Ve
         return vec![Outcome::of_one(Fate::NotPaid, besides)];
     }
     let by = draft.fact(order, Kind::Succeeded);
-    vec![Outcome::of_one(
-        Fate::Paid { by },
-        with(besides, [recorded(by, Verdict::Applied)]),
-    )]
+    vec![paid_by(by, besides)]
 }
 
 fn never_created(draft: &mut Draft<'_>) -> Vec<Outcome> {
@@ -264,19 +291,17 @@ fn never_created(draft: &mut Draft<'_>) -> Vec<Outcome> {
     vec![Outcome::of_one(Fate::NeverCreated, all)]
 }
 
-fn cancel_race(draft: &mut Draft<'_>) -> Vec<Outcome> {
+/// The payment pays the order, or comes after its cancellation.
+fn cancel_race(draft: &mut Draft<'_>, is_lost: bool) -> Vec<Outcome> {
     let order = draft.order();
     let by = draft.fact(order, Kind::Succeeded);
+    if is_lost {
+        draft.lose(by);
+    }
     draft.cancel(order);
-    cancelled_or_paid(by)
-}
-
-fn cancelled_or_paid(by: u32) -> Vec<Outcome> {
+    let after_cancel = vec![recorded(by, Verdict::PaidAfterCancel)];
     vec![
-        Outcome::of_one(Fate::Paid { by }, vec![recorded(by, Verdict::Applied)]),
-        Outcome::of_one(
-            Fate::Cancelled,
-            vec![recorded(by, Verdict::PaidAfterCancel)],
-        ),
+        paid_by(by, Vec::new()),
+        Outcome::of_one(Fate::Cancelled, after_cancel),
     ]
 }

@@ -1,4 +1,4 @@
-//! When things are sent: shuffled inside a wave, some astray into later waves, some events waves before their order.
+//! When things are sent: shuffled within a wave, some in later waves, and some events waves before their order.
 
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -10,10 +10,10 @@ pub(super) struct Slot {
     key: u32,
 }
 
-/// Waves there are at least, so that "before the order" and "clearly before" have room.
+/// Leaves room for events in the wave before their order and in much earlier waves.
 pub(super) const WAVES_MIN: u32 = 4;
 
-/// One message in ten is told in a later wave than its order.
+/// One message in ten is sent in a later wave than its order.
 const ASTRAY: f64 = 0.1;
 /// One early event in three comes long before its order.
 const LONG_BEFORE: f64 = 0.3;
@@ -27,14 +27,14 @@ pub(super) struct Timing {
     manner: Manner,
 }
 
-/// How the messages of a case lie to the creation of its order.
+/// When the messages of a case are sent, compared with the creation of its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manner {
     /// After it, or so close that they may overtake it.
     Usual,
     /// At least the first one is stored before the order is created.
     Early,
-    /// All in the wave after it, next to the cancelling.
+    /// All in the wave after it, next to the cancellation.
     Together,
 }
 
@@ -46,7 +46,7 @@ impl Timing {
         manner: Manner,
     ) -> Self {
         let last = waves - 1;
-        // What needs a later wave can't be at home in the last one.
+        // A case that needs a later wave can't begin in the last one.
         let home = if manner == Manner::Usual {
             home
         } else {
@@ -87,7 +87,7 @@ impl Timing {
                 key: rng.random(),
             },
             Manner::Early => anywhere(rng, self.home, self.waves),
-            // Close together, or one side would always win.
+            // Close together, so that neither side always wins.
             Manner::Together => Slot {
                 wave: self.home + 1,
                 key: self

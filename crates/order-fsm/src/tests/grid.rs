@@ -60,11 +60,11 @@ fn the_diagram_shows_the_allow_list() {
     insta::assert_snapshot!(diagram());
 }
 
-/// The contract's table over everything it depends on. The columns are what the event says:
+/// The contract's table over everything it depends on. The columns are the money of the event:
 /// what the order asks for, another amount, another currency, and both.
 #[test]
 fn every_payment_meets_every_order() {
-    let told = [
+    let paid = [
         ("equal", content("O1", 1000, "EUR")),
         ("amount", content("O1", 1001, "EUR")),
         ("currency", content("O1", 1000, "USD")),
@@ -101,11 +101,11 @@ fn every_payment_meets_every_order() {
                         status.map_or("absent", OrderStatus::as_str)
                     )
                     .unwrap();
-                    for (_, content) in &told {
+                    for (_, content) in &paid {
                         let order = status.map(|status| OrderFacts {
                             status,
-                            amount: told[0].1.amount,
-                            currency: told[0].1.currency,
+                            amount: paid[0].1.amount,
+                            currency: paid[0].1.currency,
                         });
                         let kind: PaymentKind = kind.parse().unwrap();
                         let fact = Fact {
@@ -122,7 +122,7 @@ fn every_payment_meets_every_order() {
             }
         }
     }
-    let columns = told.map(|(name, _)| format!("{name:<19}")).join(" ");
+    let columns = paid.map(|(name, _)| format!("{name:<19}")).join(" ");
     let head = format!(
         "{:<8} {:<11} {:<11} {:<9} {columns}",
         "mode", "recorded", "kind", "order"

@@ -7,7 +7,7 @@ use crate::{Book, Content, Decision, OrderEvent, OrderStatus, PaymentKey, Verdic
 #[derive(Debug, Clone)]
 enum Step {
     Create,
-    Tell(PaymentKey, bool, Content),
+    Deliver(PaymentKey, bool, Content),
 }
 
 fn play(steps: &[Step]) -> Book {
@@ -18,7 +18,7 @@ fn play(steps: &[Step]) -> Book {
                 let order = content("O1", 1000, "EUR");
                 book.create(&order.order_id, order.amount, order.currency);
             }
-            Step::Tell(key, livemode, content) => {
+            Step::Deliver(key, livemode, content) => {
                 let before = book.orders().clone();
                 let verdict = book.deliver(key, *livemode, content);
                 let moved = before != *book.orders();
@@ -49,12 +49,12 @@ fn payment() -> impl Strategy<Value = Step> {
         any::<prop::sample::Index>(),
     )
         .prop_map(|(kind, transaction, amount, currency, livemode)| {
-            // Amount, currency and mode hang on the transaction, so that no two events disagree.
+            // Amount, currency and mode depend on the transaction, so that no two events contradict each other.
             let transaction_id =
                 format!("tx-{transaction}-{amount}-{currency}-{}", livemode.index(8));
             let amount = if amount == 0 { 999 } else { 1000 };
             let currency = if currency == 0 { "USD" } else { "EUR" };
-            Step::Tell(
+            Step::Deliver(
                 key(&transaction_id, kind),
                 livemode.index(8) != 0,
                 content("O1", amount, currency),
@@ -62,7 +62,7 @@ fn payment() -> impl Strategy<Value = Step> {
         })
 }
 
-/// A set of events with the creation among them, and the same in another order, with some again.
+/// A set of events, one of them the creation, and the same set shuffled and with some repeated.
 fn two_deliveries() -> impl Strategy<Value = (Vec<Step>, Vec<Step>)> {
     vec(payment(), 0..8)
         .prop_map(|mut steps| {

@@ -1,4 +1,4 @@
-//! The grids as text, and the laws as properties.
+//! The grids as text snapshots, and the laws as properties.
 
 mod grid;
 mod ids;

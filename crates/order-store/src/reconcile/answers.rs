@@ -1,95 +1,62 @@
-//! The answers of the payment service, told as facts.
+//! The answers of the payment service, recorded as facts.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
 
 use order_fsm::{OrderStatus, PaymentKey, PaymentKind, Verdict};
 
-use crate::conn::fetch_all;
-use crate::error::{Error, doing};
-use crate::orders::Row;
-use crate::record::{Batch, PaymentFact};
-use crate::sql::reconcile as sql;
+use crate::conn::Conn;
+use crate::error::Error;
+use crate::payments::PaymentFact;
+use crate::record::Batch;
+use crate::rows::{Checked, Row, Stored, from_row, sort_out};
+use crate::run::{fetch_all, json_rows};
+use crate::sql;
 use crate::store::Store;
+use crate::words::words;
 
-/// What a run reports to people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FindingKind {
-    /// A lost payment was found and applied.
-    Healed,
-    /// A lost payment of a cancelled order was found.
-    PaidAfterCancel,
-    /// A lost second payment was found.
-    SecondPayment,
-    /// A payment doesn't fit its order.
-    Mismatch,
-    /// A lost refund was found.
-    Refunded,
-    /// The rows, or the payment service and the rows, contradict one another.
-    Inconsistent,
-}
-
-impl FindingKind {
-    /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Healed,
-        Self::PaidAfterCancel,
-        Self::SecondPayment,
-        Self::Mismatch,
-        Self::Refunded,
-        Self::Inconsistent,
-    ];
-
-    /// The string on every wire and in every table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Healed => "healed",
-            Self::PaidAfterCancel => "paid-after-cancel",
-            Self::SecondPayment => "second-payment",
-            Self::Mismatch => "mismatch",
-            Self::Refunded => "refunded",
-            Self::Inconsistent => "inconsistent",
-        }
-    }
-}
-
-impl fmt::Display for FindingKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for FindingKind {
-    type Err = super::UnknownRunWord;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|known| known.as_str() == text);
-        known.ok_or_else(|| super::UnknownRunWord(text.to_owned()))
+words! {
+    /// What a run reports to people.
+    pub enum FindingKind, "the kind of a finding" {
+        /// A lost payment was found and applied.
+        Healed = "healed",
+        /// A lost payment of a cancelled order was found.
+        PaidAfterCancel = "paid-after-cancel",
+        /// A lost second payment was found.
+        SecondPayment = "second-payment",
+        /// A payment doesn't fit its order.
+        Mismatch = "mismatch",
+        /// A lost refund was found.
+        Refunded = "refunded",
+        /// The rows, or the payment service and the rows, contradict one another.
+        Inconsistent = "inconsistent",
     }
 }
 
 /// What an answer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum RecordedAnswer {
     /// The payment was new: it has this verdict.
     New(Verdict),
     /// The payment was known, with this verdict, and the order is in this status.
     Known(Verdict, OrderStatus),
     /// It was known with other content, or is not of this mode: an exception, if anything.
     Conflict(Verdict),
-    /// It was known, and more is not to be said.
+    /// The payment was known, with this verdict, and a person gave it up: closed its exception as
+    /// refunded or written off. It no longer counts for its order.
+    GivenUp(Verdict),
+    /// It was known, and nothing more can be found out about it.
     Duplicate,
+    /// It can't be judged now: a row can't be read. Nothing is written about it.
+    Unreadable,
 }
 
 impl Store {
-    /// Records facts like [`Store::record_payments`]; a dry run is rolled back. Says of each fact
-    /// what it did, in order.
-    pub async fn tell_answers(
+    /// Records facts like [`Store::record_payments`]; a dry run is rolled back. Returns what became of each fact, in order.
+    pub async fn record_answers(
         &self,
         facts: Vec<PaymentFact>,
         dry_run: bool,
-    ) -> Result<Vec<Told>, Error> {
+    ) -> Result<Vec<RecordedAnswer>, Error> {
         if facts.is_empty() {
             return Ok(Vec::new());
         }
@@ -97,84 +64,120 @@ impl Store {
             facts: facts.clone(),
             dead_letters: Vec::new(),
         };
-        let verdicts = self.record_unless(dry_run, batch).await?;
+        let recorded = self.record_each_unless(dry_run, batch).await?;
         let again: Vec<&PaymentFact> = facts
             .iter()
-            .zip(&verdicts)
-            .filter(|(_, verdict)| **verdict == Verdict::Duplicate)
+            .zip(&recorded)
+            .filter(|(_, recorded)| matches!(recorded, Ok(Verdict::Duplicate)))
             .map(|(fact, _)| fact)
             .filter(|fact| fact.key.kind == PaymentKind::Succeeded)
             .collect();
         let known = self.known_of(&again).await?;
         Ok(facts
             .iter()
-            .zip(verdicts)
-            .map(|(fact, verdict)| match verdict {
-                Verdict::Duplicate => known
-                    .get(&fact.key)
-                    .map_or(Told::Duplicate, |(verdict, status)| {
-                        Told::Known(*verdict, *status)
-                    }),
-                Verdict::ConflictingContent | Verdict::NotLive => Told::Conflict(verdict),
-                Verdict::AttemptFailed
-                | Verdict::Reversed
-                | Verdict::Unsupported
-                | Verdict::WaitingForOrder
-                | Verdict::SecondPayment
-                | Verdict::PaidAfterCancel
-                | Verdict::CurrencyMismatch
-                | Verdict::AmountMismatch
-                | Verdict::Applied => Told::New(verdict),
+            .zip(recorded)
+            .map(|(fact, recorded)| {
+                let Ok(verdict) = recorded else {
+                    return RecordedAnswer::Unreadable;
+                };
+                match verdict {
+                    Verdict::Duplicate => known
+                        .get(&fact.key)
+                        .copied()
+                        .unwrap_or(RecordedAnswer::Duplicate),
+                    Verdict::ConflictingContent | Verdict::NotLive => {
+                        RecordedAnswer::Conflict(verdict)
+                    }
+                    Verdict::AttemptFailed
+                    | Verdict::Reversed
+                    | Verdict::Unsupported
+                    | Verdict::WaitingForOrder
+                    | Verdict::SecondPayment
+                    | Verdict::PaidAfterCancel
+                    | Verdict::CurrencyMismatch
+                    | Verdict::AmountMismatch
+                    | Verdict::Applied => RecordedAnswer::New(verdict),
+                }
             })
             .collect())
     }
 
-    /// Of successes that were known: their verdict and the status of their order, as of now.
+    /// What is known of successes that were recorded before, as of now.
     async fn known_of(
         &self,
         facts: &[&PaymentFact],
-    ) -> Result<HashMap<PaymentKey, (Verdict, OrderStatus)>, Error> {
+    ) -> Result<HashMap<PaymentKey, RecordedAnswer>, Error> {
         if facts.is_empty() {
             return Ok(HashMap::new());
         }
-        let rows: Vec<serde_json::Value> = facts
-            .iter()
-            .map(|fact| {
-                serde_json::json!([
-                    fact.content.order_id.as_str(),
-                    fact.key.provider.as_str(),
-                    fact.key.transaction_id.as_str(),
-                ])
-            })
-            .collect();
-        let rows = serde_json::Value::from(rows).to_string();
-        let known = self.read(move |conn| {
-            Box::pin(async move {
-                fetch_all!(
-                    conn,
-                    (String, String, String, String, String),
-                    sql::TOLD_AGAIN,
-                    rows.as_str()
-                )
-                .map_err(doing("reading what was told again"))
-            })
-        });
-        known
-            .await?
+        let rows = json_rows!(facts, |fact| [
+            fact.content.order_id.as_str(),
+            fact.key.provider.as_str(),
+            fact.key.transaction_id.as_str(),
+        ]);
+        let known = self.read("reading payments that were reported again", (rows,), again);
+        let (known, unreadable) = sort_out(known.await?);
+        self.note_unreadable(&unreadable);
+        Ok(known
             .into_iter()
-            .map(|(order_id, status, provider, transaction_id, verdict)| {
-                let at = Row {
-                    table: "orders",
-                    id: &order_id,
-                };
-                let key = PaymentKey {
-                    provider: at.column("provider", provider.parse())?,
-                    transaction_id: at.column("transaction_id", transaction_id.parse())?,
-                    kind: PaymentKind::Succeeded,
-                };
-                let verdict = at.column("verdict", verdict.parse())?;
-                Ok((key, (verdict, at.column("status", status.parse())?)))
-            })
-            .collect()
+            .map(|known| (known.key, known.told))
+            .collect())
+    }
+}
+
+async fn again(conn: &mut Conn, (rows,): &(String,)) -> sqlx::Result<Vec<Checked<ReportedAgain>>> {
+    fetch_all!(
+        conn,
+        Checked<ReportedAgain>,
+        sql::payments::REPORTED_AGAIN,
+        rows
+    )
+}
+
+/// A payment that was reported again, and what is known of it.
+struct ReportedAgain {
+    key: PaymentKey,
+    told: RecordedAnswer,
+}
+
+from_row! {
+    struct ReportedAgainRow {
+        order_id: String,
+        status: String,
+        provider: String,
+        transaction_id: String,
+        verdict: String,
+        given_up: i64,
+    }
+}
+
+impl Stored for ReportedAgain {
+    type Row = ReportedAgainRow;
+    const TABLE: &'static str = "orders";
+    const KEY: &'static [&'static str] = &["order_id"];
+}
+
+impl TryFrom<ReportedAgainRow> for ReportedAgain {
+    type Error = Error;
+
+    fn try_from(row: ReportedAgainRow) -> Result<Self, Error> {
+        let at = Row {
+            table: Self::TABLE,
+            id: &row.order_id,
+        };
+        let verdict = at.column("verdict", row.verdict.parse())?;
+        let status = at.column("status", row.status.parse())?;
+        Ok(Self {
+            key: PaymentKey {
+                provider: at.column("provider", row.provider.parse())?,
+                transaction_id: at.column("transaction_id", row.transaction_id.parse())?,
+                kind: PaymentKind::Succeeded,
+            },
+            told: if row.given_up == 0 {
+                RecordedAnswer::Known(verdict, status)
+            } else {
+                RecordedAnswer::GivenUp(verdict)
+            },
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! The store's part of the reconciliation: which orders are due, what becomes of them, and the
 //! runs that asked.
 //!
-//! Nothing here asks anybody: a run reads [`due orders`](crate::Store::due_orders), tells the
+//! Nothing here asks the payment service: a run reads [`due orders`](crate::Store::due_orders), records the
 //! answers as payment facts like any other, and then takes a [`Step`] with each order. Enter at
 //! `step`, where unpaid orders are cancelled.
 
@@ -13,12 +13,11 @@ mod runs;
 mod schedule;
 mod step;
 
-pub use answers::{FindingKind, Told};
-pub(crate) use due::millis;
-pub use due::{DueCursor, DueOrder, DuePage};
-pub use pace::Slot;
-pub use runs::{
-    Run, RunCounts, RunCursor, RunFinding, RunStart, RunState, StartedBy, UnknownRunWord,
-};
+pub use answers::{FindingKind, RecordedAnswer};
+pub(crate) use due::{Check, insert_check};
+pub use due::{DueCursor, DueOrder, DuePage, UnreadableDue};
+pub use pace::{QUESTIONS_CLOSED_MAX, Slot};
+pub(crate) use runs::Found;
+pub use runs::{Run, RunCounts, RunCursor, RunFinding, RunPage, RunStart, RunState, StartedBy};
 pub(crate) use schedule::Schedule;
 pub use step::{Step, Stepped};

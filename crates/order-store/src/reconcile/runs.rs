@@ -1,92 +1,59 @@
 //! Runs of the reconciliation, as rows: one at a time by a lease, kept with what they found.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use order_fsm::OrderId;
 use time::OffsetDateTime;
-use time::macros::datetime;
 
 use super::FindingKind;
-use crate::conn::{Conn, Tx, execute, fetch_all};
+use crate::conn::Conn;
 use crate::error::{Error, doing};
 use crate::leases::{self, Lease};
-use crate::orders::{Row, json_array};
-use crate::sql::{outbox, reconcile as sql};
+use crate::page::{self, Listed, Page, Place};
+use crate::rows::{Checked, Row, Stored, from_row, sort_out};
+use crate::run::{execute, fetch_all, json, json_rows};
+use crate::sql;
 use crate::store::Store;
-use crate::ts::Ts;
+use crate::ts::{Bound, Ts};
+use crate::tx::Tx;
+use crate::words::words;
+
+/// Sorts after every id: all of them are ASCII.
+const BEHIND_EVERY_ID: &str = "\u{10ffff}";
 
 /// The lease of the one run.
 const LEASE: &str = "reconcile";
 
-/// Who wanted a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartedBy {
-    /// The service's own clock.
-    Schedule,
-    /// A caller of the API.
-    Api,
-    /// A person or a cron job.
-    Cli,
+words! {
+    /// What started a run.
+    pub enum StartedBy, "schedule, api or cli" {
+        /// The service's own clock.
+        Schedule = "schedule",
+        /// A caller of the API.
+        Api = "api",
+        /// A person or a scheduler, on the command line.
+        Cli = "cli",
+    }
 }
 
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
-    /// It is at work, or its process is gone and no other run has noticed yet.
-    Running,
-    /// It came to its end.
-    Done,
-    /// It didn't.
-    Failed,
+words! {
+    /// How far a run is.
+    pub enum RunState, "running, done or failed" {
+        /// It is at work, or its process is gone and no other run has noticed yet.
+        Running = "running",
+        /// It came to its end.
+        Done = "done",
+        /// It failed, or its process died.
+        Failed = "failed",
+    }
 }
-
-/// A word of a run that isn't known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown word of a run: {0:?}")]
-pub struct UnknownRunWord(pub(crate) String);
-
-macro_rules! words {
-    ($name:ident { $($variant:ident $word:literal)* }) => {
-        impl $name {
-            /// Every one.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The string on every wire and in every table.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownRunWord;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let known = Self::ALL.iter().copied().find(|known| known.as_str() == text);
-                known.ok_or_else(|| UnknownRunWord(text.to_owned()))
-            }
-        }
-    };
-}
-
-words!(StartedBy { Schedule "schedule" Api "api" Cli "cli" });
-words!(RunState { Running "running" Done "done" Failed "failed" });
 
 /// What a run did, in orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// Asked about.
     pub asked: u64,
-    /// Paid by a payment that only the payment service told us of.
+    /// Paid by a payment that only the payment service reported.
     pub healed: u64,
     /// Cancelled.
     pub cancelled: u64,
@@ -94,7 +61,7 @@ pub struct RunCounts {
     pub pending: u64,
     /// Not answered, and asked about again later.
     pub unknown: u64,
-    /// Moved by somebody else meanwhile.
+    /// Moved by another writer meanwhile.
     pub raced: u64,
     /// Payments whose order had appeared.
     pub settled: u64,
@@ -120,7 +87,7 @@ pub struct Run {
     pub state: RunState,
     /// Whether everything is rolled back.
     pub dry_run: bool,
-    /// Who wanted it.
+    /// What started it.
     pub started_by: StartedBy,
     /// When it began.
     pub started_at: OffsetDateTime,
@@ -130,9 +97,11 @@ pub struct Run {
     pub counts: RunCounts,
     /// What it found: the first ones, if there are very many.
     pub findings: Vec<RunFinding>,
+    /// Findings that can't be read: they are left out.
+    pub unreadable: u64,
 }
 
-/// What came of asking for a run.
+/// The outcome of starting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStart {
     /// It has begun.
@@ -153,9 +122,13 @@ pub struct RunCursor {
     pub id: String,
 }
 
-impl Run {
-    /// The place of this run.
-    pub fn cursor(&self) -> RunCursor {
+/// A page of runs.
+pub type RunPage = Page<Run, RunCursor>;
+
+impl Listed for Run {
+    type Cursor = RunCursor;
+
+    fn cursor(&self) -> RunCursor {
         RunCursor {
             started_at: self.started_at,
             id: self.id.clone(),
@@ -181,38 +154,8 @@ impl Store {
         dry_run: bool,
         ttl: Duration,
     ) -> Result<RunStart, Error> {
-        self.write("starting-a-run", move |tx| {
-            let id = id.clone();
-            Box::pin(async move {
-                let now = tx.now();
-                if !leases::take(tx, &lease(&id, ttl)).await? {
-                    // A new statement: it sees what the holder committed.
-                    let running = fetch_all!(tx.conn(), (String,), sql::RUN_RUNNING)
-                        .map_err(doing("looking for the running run"))?;
-                    let (id,) = running
-                        .into_iter()
-                        .next()
-                        .ok_or(Error::Raced("looking for the running run"))?;
-                    return Ok(RunStart::AlreadyRunning { id });
-                }
-                execute!(tx.conn(), sql::RUNS_FAIL, now)
-                    .map_err(doing("ending a run whose process is gone"))?;
-                let (by, dry) = (started_by.as_str(), dry_run);
-                execute!(tx.conn(), sql::RUN_INSERT, id.as_str(), dry, by, now)
-                    .map_err(doing("beginning a run"))?;
-                Ok(RunStart::Started(Run {
-                    id,
-                    state: RunState::Running,
-                    dry_run,
-                    started_by,
-                    started_at: now.0,
-                    finished_at: None,
-                    counts: RunCounts::default(),
-                    findings: Vec::new(),
-                }))
-            })
-        })
-        .await
+        let args = (lease(&id, ttl), started_by, dry_run);
+        self.write("starting-a-run", args, start).await
     }
 
     /// Writes how far a run is and renews its lease; `false` if another run has taken over.
@@ -222,17 +165,8 @@ impl Store {
         counts: RunCounts,
         ttl: Duration,
     ) -> Result<bool, Error> {
-        self.write("progressing", move |tx| {
-            let id = id.clone();
-            Box::pin(async move {
-                if !leases::renew(tx, &lease(&id, ttl)).await? {
-                    return Ok(false);
-                }
-                write_counts(tx, &id, counts).await?;
-                Ok(true)
-            })
-        })
-        .await
+        self.write("progressing", (lease(&id, ttl), counts), progress)
+            .await
     }
 
     /// Ends a run with what it did and found, and gives its lease back. `false` if another run had
@@ -244,63 +178,118 @@ impl Store {
         counts: RunCounts,
         findings: Vec<RunFinding>,
     ) -> Result<bool, Error> {
-        self.write("ending-a-run", move |tx| {
-            let (id, findings) = (id.clone(), findings.clone());
-            Box::pin(async move {
-                let now = tx.now();
-                write_counts(tx, &id, counts).await?;
-                let ended = execute!(tx.conn(), sql::RUN_END, id.as_str(), state.as_str(), now)
-                    .map_err(doing("ending a run"))?;
-                if ended == 1 {
-                    write_findings(tx, &id, &findings).await?;
-                }
-                execute!(tx.conn(), outbox::LEASE_RELEASE, LEASE, id.as_str())
-                    .map_err(doing("releasing a lease"))?;
-                Ok(ended == 1)
-            })
-        })
-        .await
+        let args = (lease(&id, Duration::ZERO), state, counts, findings);
+        self.write("ending-a-run", args, end).await
     }
 
     /// A run with what it found.
     pub async fn get_run(&self, id: String) -> Result<Option<Run>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let rows = fetch_all!(conn, RunRow, sql::RUN_GET, id.as_str())
-                    .map_err(doing("reading a run"))?;
-                Ok(with_findings(conn, rows).await?.pop())
-            })
-        })
-        .await
+        let (run, findings) = self.read("reading a run", (id,), get).await?;
+        self.note_unreadable(&findings);
+        self.only(run.into_iter().collect())
     }
 
     /// A page of runs, newest first.
-    pub async fn list_runs(
-        &self,
-        before: Option<RunCursor>,
-        limit: u32,
-    ) -> Result<Vec<Run>, Error> {
-        self.read(move |conn| {
-            Box::pin(async move {
-                let before = before.unwrap_or(RunCursor {
-                    started_at: datetime!(9999-12-31 23:59:59 UTC),
-                    id: String::new(),
-                });
-                let (at, id) = (Ts(before.started_at), before.id.as_str());
-                let rows = fetch_all!(conn, RunRow, sql::RUNS_LIST, at, id, i64::from(limit))
-                    .map_err(doing("listing runs"))?;
-                with_findings(conn, rows).await
-            })
-        })
-        .await
+    pub async fn list_runs(&self, from: Place<RunCursor>, limit: u32) -> Result<RunPage, Error> {
+        let read = self.read("listing runs", (from, limit), list);
+        Ok(self.noting(read.await?))
     }
+}
+
+async fn start(
+    tx: &mut Tx,
+    (lease, started_by, dry_run): &(Lease, StartedBy, bool),
+) -> Result<RunStart, Error> {
+    let now = tx.now();
+    if !leases::take(tx, lease).await? {
+        // A new statement: it sees what the holder committed.
+        let running = fetch_all!(tx.conn(), (String,), sql::runs::RUNNING)
+            .map_err(doing("looking for the running run"))?;
+        if let Some((id,)) = running.into_iter().next() {
+            return Ok(RunStart::AlreadyRunning { id });
+        }
+        // It ended between the two statements, or its row is gone.
+        leases::take_from_idle(tx, lease).await?;
+    }
+    execute!(tx.conn(), sql::runs::FAIL, now)
+        .map_err(doing("ending a run whose process is gone"))?;
+    let (id, by) = (lease.holder.as_str(), started_by.as_str());
+    execute!(tx.conn(), sql::runs::INSERT, id, *dry_run, by, now)
+        .map_err(doing("beginning a run"))?;
+    Ok(RunStart::Started(Run {
+        id: lease.holder.clone(),
+        state: RunState::Running,
+        dry_run: *dry_run,
+        started_by: *started_by,
+        started_at: now.0,
+        finished_at: None,
+        counts: RunCounts::default(),
+        findings: Vec::new(),
+        unreadable: 0,
+    }))
+}
+
+async fn progress(tx: &mut Tx, (lease, counts): &(Lease, RunCounts)) -> Result<bool, Error> {
+    if !leases::renew(tx, lease).await? {
+        return Ok(false);
+    }
+    write_counts(tx, &lease.holder, *counts).await?;
+    Ok(true)
+}
+
+async fn end(
+    tx: &mut Tx,
+    (lease, state, counts, findings): &(Lease, RunState, RunCounts, Vec<RunFinding>),
+) -> Result<bool, Error> {
+    let (id, now) = (lease.holder.as_str(), tx.now());
+    write_counts(tx, id, *counts).await?;
+    let ended = execute!(tx.conn(), sql::runs::END, id, state.as_str(), now)
+        .map_err(doing("ending a run"))?;
+    if ended == 1 {
+        write_findings(tx, id, findings).await?;
+    }
+    leases::release(tx, lease).await?;
+    Ok(ended == 1)
+}
+
+async fn get(
+    conn: &mut Conn,
+    (id,): &(String,),
+) -> sqlx::Result<(Option<Checked<Run>>, Vec<Error>)> {
+    let mut rows = fetch_all!(conn, Checked<Run>, sql::runs::GET, id)?;
+    let Some(Checked(Ok(run))) = rows.pop_if(|row| row.0.is_ok()) else {
+        return Ok((rows.pop(), Vec::new()));
+    };
+    let (mut runs, unreadable) = with_findings(conn, vec![run]).await?;
+    Ok((runs.pop().map(|run| Checked(Ok(run))), unreadable))
+}
+
+async fn list(
+    conn: &mut Conn,
+    (from, limit): &(Place<RunCursor>, u32),
+) -> sqlx::Result<(RunPage, Vec<Error>)> {
+    let before = from.after.as_ref();
+    let rows = fetch_all!(
+        conn,
+        Checked<Run>,
+        sql::runs::LIST,
+        before.map_or(Bound::END, |before| before.started_at.into()),
+        before.map_or(BEHIND_EVERY_ID, |before| before.id.as_str()),
+        page::fetch(*limit),
+        i64::from(from.passed)
+    )?;
+    let (mut page, mut unreadable) = page::page(rows, from, *limit);
+    let (runs, findings) = with_findings(conn, page.items).await?;
+    page.items = runs;
+    unreadable.extend(findings);
+    Ok((page, unreadable))
 }
 
 async fn write_counts(tx: &mut Tx, id: &str, counts: RunCounts) -> Result<(), Error> {
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     execute!(
         tx.conn(),
-        sql::RUN_PROGRESS,
+        sql::runs::PROGRESS,
         id,
         count(counts.asked),
         count(counts.healed),
@@ -315,70 +304,106 @@ async fn write_counts(tx: &mut Tx, id: &str, counts: RunCounts) -> Result<(), Er
 }
 
 async fn write_findings(tx: &mut Tx, id: &str, findings: &[RunFinding]) -> Result<(), Error> {
-    let rows: Vec<serde_json::Value> = findings
-        .iter()
-        .enumerate()
-        .map(|(position, finding)| {
-            serde_json::json!([
-                position,
-                finding.order_id.as_str(),
-                finding.kind.as_str(),
-                finding.detail,
-            ])
-        })
-        .collect();
-    let rows = serde_json::Value::from(rows).to_string();
-    execute!(tx.conn(), sql::FINDINGS_INSERT, id, rows.as_str())
+    let rows: Vec<_> = findings.iter().enumerate().collect();
+    let rows = json_rows!(rows, |row| [
+        row.0,
+        row.1.order_id.as_str(),
+        row.1.kind.as_str(),
+        row.1.detail,
+    ]);
+    execute!(tx.conn(), sql::runs::INSERT_FINDINGS, id, rows.as_str())
         .map(drop)
         .map_err(doing("writing findings"))
 }
 
-async fn with_findings(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<Run>, Error> {
-    let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-    let ids = json_array(&ids);
-    let found = fetch_all!(
-        conn,
-        (String, String, String, String),
-        sql::FINDINGS_OF,
-        ids.as_str()
-    )
-    .map_err(doing("reading findings"))?;
-    let mut runs = rows
-        .into_iter()
-        .map(Run::try_from)
-        .collect::<Result<Vec<_>, _>>()?;
-    for (run_id, order_id, kind, detail) in found {
-        let at = Row {
-            table: "run_findings",
-            id: &run_id,
-        };
-        let finding = RunFinding {
-            order_id: at.column("order_id", order_id.parse())?,
-            kind: at.column("kind", kind.parse())?,
-            detail,
-        };
+/// Adds what runs found; also returns what is wrong with findings that can't be read.
+async fn with_findings(
+    conn: &mut Conn,
+    mut runs: Vec<Run>,
+) -> sqlx::Result<(Vec<Run>, Vec<Error>)> {
+    let ids = json(runs.iter().map(|run| run.id.as_str()));
+    let found = fetch_all!(conn, Checked<Found>, sql::runs::FINDINGS, ids.as_str())?;
+    let (found, unreadable) = sort_out(found);
+    for Found { run_id, finding } in found {
         if let Some(run) = runs.iter_mut().find(|run| run.id == run_id) {
             run.findings.push(finding);
         }
     }
-    Ok(runs)
+    for error in &unreadable {
+        // Named by the run and the place.
+        let Error::Inconsistent { id, .. } = error else {
+            continue;
+        };
+        let of = |run: &&mut Run| id.split('/').next() == Some(run.id.as_str());
+        if let Some(run) = runs.iter_mut().find(of) {
+            run.unreadable += 1;
+        }
+    }
+    Ok((runs, unreadable))
 }
 
-#[derive(sqlx::FromRow)]
-struct RunRow {
-    id: String,
-    state: String,
-    dry_run: bool,
-    started_by: String,
-    started_at: Ts,
-    finished_at: Option<Ts>,
-    asked: i64,
-    healed: i64,
-    cancelled: i64,
-    pending: i64,
-    unknown: i64,
-    raced: i64,
-    settled: i64,
+/// A finding, and the run it belongs to.
+pub(crate) struct Found {
+    run_id: String,
+    finding: RunFinding,
+}
+
+from_row! {
+    pub(crate) struct FindingRow {
+        run_id: String,
+        order_id: String,
+        kind: String,
+        detail: String,
+    }
+}
+
+impl Stored for Found {
+    type Row = FindingRow;
+    const TABLE: &'static str = "run_findings";
+    const KEY: &'static [&'static str] = &["run_id", "position"];
+}
+
+impl TryFrom<FindingRow> for Found {
+    type Error = Error;
+
+    fn try_from(row: FindingRow) -> Result<Self, Error> {
+        let at = Row {
+            table: Self::TABLE,
+            id: &row.run_id,
+        };
+        Ok(Self {
+            finding: RunFinding {
+                order_id: at.column("order_id", row.order_id.parse())?,
+                kind: at.column("kind", row.kind.parse())?,
+                detail: row.detail,
+            },
+            run_id: row.run_id,
+        })
+    }
+}
+
+from_row! {
+    pub(crate) struct RunRow {
+        id: String,
+        state: String,
+        dry_run: bool,
+        started_by: String,
+        started_at: Ts,
+        finished_at: Option<Ts>,
+        asked: i64,
+        healed: i64,
+        cancelled: i64,
+        pending: i64,
+        unknown: i64,
+        raced: i64,
+        settled: i64,
+    }
+}
+
+impl Stored for Run {
+    type Row = RunRow;
+    const TABLE: &'static str = "runs";
+    const KEY: &'static [&'static str] = &["id"];
 }
 
 impl TryFrom<RunRow> for Run {
@@ -389,7 +414,7 @@ impl TryFrom<RunRow> for Run {
             table: "runs",
             id: &row.id,
         };
-        let count = |count: i64| u64::try_from(count).unwrap_or(0);
+        let count = |column, count: i64| at.column(column, u64::try_from(count));
         Ok(Self {
             state: at.column("state", row.state.parse())?,
             dry_run: row.dry_run,
@@ -397,15 +422,16 @@ impl TryFrom<RunRow> for Run {
             started_at: row.started_at.0,
             finished_at: row.finished_at.map(|at| at.0),
             counts: RunCounts {
-                asked: count(row.asked),
-                healed: count(row.healed),
-                cancelled: count(row.cancelled),
-                pending: count(row.pending),
-                unknown: count(row.unknown),
-                raced: count(row.raced),
-                settled: count(row.settled),
+                asked: count("asked", row.asked)?,
+                healed: count("healed", row.healed)?,
+                cancelled: count("cancelled", row.cancelled)?,
+                pending: count("pending", row.pending)?,
+                unknown: count("unknown", row.unknown)?,
+                raced: count("raced", row.raced)?,
+                settled: count("settled", row.settled)?,
             },
             findings: Vec::new(),
+            unreadable: 0,
             id: row.id,
         })
     }

@@ -21,9 +21,18 @@ pub(crate) struct Schedule {
     pub(crate) ask_at: OffsetDateTime,
     /// The pause before this question.
     pub(crate) pause: Duration,
-    /// Answers in a row that told nothing.
+    /// Consecutive answers without information.
     pub(crate) unknowns: i64,
 }
+
+/// A time after another one; the last there is instead of one beyond it.
+pub(crate) fn later(at: OffsetDateTime, after: Duration) -> OffsetDateTime {
+    let after = time::Duration::try_from(after).unwrap_or(time::Duration::MAX);
+    at.saturating_add(after).min(LAST)
+}
+
+/// The last time that both databases and the edge know.
+const LAST: OffsetDateTime = time::macros::datetime!(9999-12-31 23:59:59.999999 UTC);
 
 impl Schedule {
     /// The schedule of a new order.
@@ -39,7 +48,7 @@ impl Schedule {
             pause: check_after,
             unknowns: 0,
         }
-        .at(now + check_after)
+        .at(later(now, check_after))
         .not_past(now, pay_by)
         .looked_at_within(now, last_check_after)
     }
@@ -58,7 +67,7 @@ impl Schedule {
         last_check_after: Option<Duration>,
     ) -> Self {
         let next = if self.ask_at == pay_by {
-            self.at(now + self.pause)
+            self.at(later(now, self.pause))
         } else {
             self.doubled().at_pause(now)
         };
@@ -74,18 +83,18 @@ impl Schedule {
 
     /// Before the last question of an order that left `NOT_PAID` at this time.
     pub(crate) fn last(self, left_at: OffsetDateTime, last_check_after: Duration) -> Self {
-        self.at(left_at + last_check_after)
+        self.at(later(left_at, last_check_after))
     }
 
     fn doubled(self) -> Self {
         Self {
-            pause: (self.pause * 2).min(PAUSE_MAX),
+            pause: self.pause.saturating_mul(2).min(PAUSE_MAX),
             ..self
         }
     }
 
     fn at_pause(self, now: OffsetDateTime) -> Self {
-        self.at(now + self.pause)
+        self.at(later(now, self.pause))
     }
 
     fn at(self, at: OffsetDateTime) -> Self {
@@ -98,7 +107,11 @@ impl Schedule {
 
     fn counting(self, unknown: bool) -> Self {
         Self {
-            unknowns: if unknown { self.unknowns + 1 } else { 0 },
+            unknowns: if unknown {
+                self.unknowns.saturating_add(1)
+            } else {
+                0
+            },
             ..self
         }
     }
@@ -113,7 +126,7 @@ impl Schedule {
     }
 
     fn looked_at_within(self, now: OffsetDateTime, last_check_after: Option<Duration>) -> Self {
-        let look = last_check_after.map_or(self.ask_at, |after| now + after);
+        let look = last_check_after.map_or(self.ask_at, |after| later(now, after));
         Self {
             next_check_at: look.min(self.ask_at),
             ..self

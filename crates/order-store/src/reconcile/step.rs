@@ -5,23 +5,24 @@
 //! hand: a guard in a sub-select of an update that waits for a lock is not evaluated again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use order_fsm::{OrderEvent, OrderId, OrderStatus, Transition};
+use order_fsm::{Amount, Currency, OrderEvent, OrderId, OrderStatus, Transition};
 use time::OffsetDateTime;
 
 use super::due::{DueOrder, end_checks, move_checks};
 use super::schedule::Schedule;
-use crate::conn::{Tx, fetch_all};
 use crate::crash;
 use crate::error::{Error, doing};
 use crate::guards::{Forbidden, Guards};
-use crate::orders::{self, Order, json_array};
-use crate::sql::reconcile as sql;
+use crate::orders::{self, Order};
+use crate::rows::{Checked, sort_out};
+use crate::run::{fetch_all, json};
+use crate::source::{SELF_ACTOR, Source};
+use crate::sql;
 use crate::store::Store;
 use crate::transitions::{self, Advanced, NewTransition};
-use crate::{SELF_ACTOR, Source};
+use crate::tx::Tx;
 
 /// What is to be done with a due order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +34,12 @@ pub enum Step {
     },
     /// It was asked about and stays as it is.
     Asked {
-        /// Whether the answer told nothing.
+        /// Whether the answer contained no information.
         unknown: bool,
     },
     /// It was just paid.
     Paid,
-    /// Nobody asks about it any more.
+    /// It needs no more questions.
     End,
     /// It was only looked at.
     Look,
@@ -51,12 +52,14 @@ pub enum Stepped {
     Cancelled,
     /// It may still be paid: it is past its last chance, but not past `pay_by`.
     NotYet,
-    /// Somebody else moved it meanwhile.
+    /// Another writer moved it meanwhile.
     Raced,
-    /// Money of it waits for a person or for its order.
+    /// A payment for it waits for a person or for the order.
     MoneyHeld,
-    /// Its rows contradict one another: it is left alone.
+    /// Its rows contradict one another: it stays as it is.
     Inconsistent,
+    /// One of its rows can't be read: it stays as it is.
+    Unreadable,
     /// Nothing but its schedule changed.
     Scheduled,
 }
@@ -72,38 +75,39 @@ impl Store {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        let steps = Arc::new(steps);
-        let last_check_after = self.options.last_check_after;
-        self.write_unless(dry_run, "reconciling", move |tx| {
-            let steps = steps.clone();
-            Box::pin(async move {
-                let cancelled = cancel(tx, &steps).await?;
-                crash::point("reconciling:cancelled");
-                let now = tx.now().0;
-                let mut moved = Vec::new();
-                let mut ended = Vec::new();
-                let mut done = Vec::with_capacity(steps.len());
-                for (order, step) in steps.iter() {
-                    let stepped = cancelled
-                        .get(&order.order_id)
-                        .copied()
-                        .unwrap_or(Stepped::Scheduled);
-                    match next(order, step, stepped, now, last_check_after) {
-                        Some(schedule) => moved.push((&order.order_id, schedule)),
-                        None => ended.push(order.order_id.as_str()),
-                    }
-                    done.push(stepped);
-                }
-                move_checks(tx, &moved).await?;
-                end_checks(tx, &ended).await?;
-                Ok(done)
-            })
-        })
-        .await
+        let args = (steps, self.options.last_check_after);
+        self.write_unless(dry_run, "reconciling", args, take_steps)
+            .await
     }
 }
 
-/// The schedule of an order after its step; none if nobody asks about it any more.
+async fn take_steps(
+    tx: &mut Tx,
+    (steps, last_check_after): &(Vec<(DueOrder, Step)>, Option<Duration>),
+) -> Result<Vec<Stepped>, Error> {
+    let cancelled = cancel(tx, steps).await?;
+    crash::point("reconciling:cancelled");
+    let now = tx.now().0;
+    let mut moved = Vec::new();
+    let mut ended = Vec::new();
+    let mut done = Vec::with_capacity(steps.len());
+    for (order, step) in steps {
+        let stepped = cancelled
+            .get(&order.order_id)
+            .copied()
+            .unwrap_or(Stepped::Scheduled);
+        match next(order, step, stepped, now, *last_check_after) {
+            Some(schedule) => moved.push((&order.order_id, schedule)),
+            None => ended.push(order.order_id.as_str()),
+        }
+        done.push(stepped);
+    }
+    move_checks(tx, &moved).await?;
+    end_checks(tx, &ended).await?;
+    Ok(done)
+}
+
+/// The schedule of an order after its step; absent if it needs no more questions.
 fn next(
     order: &DueOrder,
     step: &Step,
@@ -119,7 +123,7 @@ fn next(
         Step::End => None,
         Step::Paid => last(now),
         Step::Cancel { .. } if stepped == Stepped::Cancelled => last(now),
-        Step::Cancel { .. } => Some(asked(false)),
+        Step::Cancel { .. } => Some(asked(stepped == Stepped::Unreadable)),
         Step::Asked { unknown } if unpaid => Some(asked(*unknown)),
         Step::Asked { unknown } => Some(schedule.unanswered(now, *unknown)),
         Step::Look if unpaid => Some(schedule.looked(now, last_check_after)),
@@ -127,7 +131,7 @@ fn next(
     }
 }
 
-/// Cancels the orders that are to be cancelled and may be; says of each of them what became of it.
+/// Cancels the orders that are to be cancelled and may be; returns what became of each of them.
 async fn cancel(
     tx: &mut Tx,
     steps: &[(DueOrder, Step)],
@@ -145,34 +149,49 @@ async fn cancel(
     }
     let mut ids: Vec<&str> = reasons.keys().copied().collect();
     ids.sort_unstable();
-    let locked = orders::lock(tx, &ids).await?;
+    let (locked, unreadable) = orders::lock_each(tx, &ids).await?;
     let guards = Guards::read(tx, &ids).await?;
     let now = tx.now().0;
-    let judged: HashMap<OrderId, Stepped> = locked
+    let mut outcomes: HashMap<OrderId, Stepped> = locked
         .iter()
-        .map(|order| (order.order_id.clone(), judge(order, &guards, now)))
+        .map(|order| (order.order_id.clone(), cancellation(order, &guards, now)))
         .collect();
-    let mut chosen: Vec<&str> = judged
+    for (order, _) in steps {
+        let id = order.order_id.as_str();
+        if unreadable.iter().any(|error| error.is_about(id)) {
+            outcomes.insert(order.order_id.clone(), Stepped::Unreadable);
+        }
+    }
+    let mut chosen: Vec<&str> = outcomes
         .iter()
         .filter(|(_, stepped)| **stepped == Stepped::Cancelled)
         .map(|(id, _)| id.as_str())
         .collect();
     chosen.sort_unstable();
     let advanced = advance(tx, &chosen).await?;
-    let rows: Vec<NewTransition<'_>> = advanced
+    let prices: HashMap<&str, (Amount, Currency)> = locked
         .iter()
-        .map(|row| NewTransition {
+        .map(|order| (order.order_id.as_str(), order.price()))
+        .collect();
+    let rows = advanced.iter().map(|row| {
+        let price = prices.get(row.order_id.as_str()).copied();
+        Ok(NewTransition {
             source: Source::Reconciliation,
             actor: SELF_ACTOR,
             reason: reasons.get(row.order_id.as_str()).copied(),
-            ..NewTransition::step(OrderEvent::Cancel, row)
+            ..NewTransition::step(
+                OrderEvent::Cancel,
+                row,
+                price.ok_or(Error::Raced("matching cancelled orders"))?,
+            )
         })
-        .collect();
+    });
+    let rows = rows.collect::<Result<Vec<_>, Error>>()?;
     transitions::insert(tx, &rows).await?;
-    Ok(judged)
+    Ok(outcomes)
 }
 
-fn judge(order: &Order, guards: &Guards, now: OffsetDateTime) -> Stepped {
+fn cancellation(order: &Order, guards: &Guards, now: OffsetDateTime) -> Stepped {
     if order.status != OrderStatus::NotPaid {
         return Stepped::Raced;
     }
@@ -190,17 +209,21 @@ async fn advance(tx: &mut Tx, chosen: &[&str]) -> Result<Vec<Advanced>, Error> {
     }
     let Transition { from, to } = Transition::of(OrderEvent::Cancel);
     let now = tx.now();
-    let ids = json_array(chosen);
+    let ids = json(chosen.iter().copied());
     let advanced = fetch_all!(
         tx.conn(),
-        Advanced,
-        sql::ORDERS_CANCEL,
+        Checked<Advanced>,
+        sql::orders::CANCEL,
         ids.as_str(),
         from.as_str(),
         to.as_str(),
         now,
     )
     .map_err(doing("cancelling orders"))?;
+    let (advanced, unreadable) = sort_out(advanced);
+    if let Some(error) = unreadable.into_iter().next() {
+        return Err(error);
+    }
     // Under the locks the guard can't fail; if it did, nothing of this is written.
     if advanced.len() == chosen.len() {
         Ok(advanced)

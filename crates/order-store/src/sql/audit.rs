@@ -1,6 +1,6 @@
 //! The statements of the audit: each returns what breaks an invariant, as (id, detail).
 
-use crate::conn::Sql;
+use super::Sql;
 
 /// Version, number of transitions and highest transition differ.
 pub(crate) const A1_COUNT: Sql = Sql::both(
@@ -50,7 +50,8 @@ pub(crate) const A1_LAST: Sql = Sql::both(
 pub(crate) const STEPS: Sql = Sql::both(
     "
     SELECT CASE WHEN version = 1 THEN CAST(1 AS bigint) ELSE CAST(0 AS bigint) END AS first,
-           coalesce(from_status, '') AS from_status, event, to_status
+           coalesce(from_status, '') AS from_status, coalesce(event, '') AS event,
+           coalesce(to_status, '') AS to_status
       FROM transitions
      GROUP BY 1, 2, 3, 4
      ORDER BY 1, 2, 3, 4",
@@ -60,10 +61,11 @@ pub(crate) const STEPS: Sql = Sql::both(
 pub(crate) const STEP_TAKEN: Sql = Sql::both(
     "
     SELECT order_id, 'transition ' || version || ': ' || coalesce(from_status, 'nothing')
-           || ' to ' || to_status || ' by ' || event
+           || ' to ' || coalesce(to_status, 'nothing') || ' by ' || coalesce(event, 'nothing')
       FROM transitions
      WHERE CASE WHEN version = 1 THEN 1 ELSE 0 END = $1
-       AND coalesce(from_status, '') = $2 AND event = $3 AND to_status = $4
+       AND coalesce(from_status, '') = $2 AND coalesce(event, '') = $3
+       AND coalesce(to_status, '') = $4
      ORDER BY order_id, version",
 );
 
@@ -181,59 +183,125 @@ pub(crate) const A5: Sql = Sql::both(
      ORDER BY p.provider, p.transaction_id, p.kind",
 );
 
-/// The statuses there are.
-pub(crate) const STATUSES: Sql =
-    Sql::both("SELECT status, count(*) FROM orders GROUP BY status ORDER BY status");
-
-/// The orders in a status.
-pub(crate) const IN_STATUS: Sql = Sql::both(
-    "SELECT order_id, 'status ' || status FROM orders WHERE status = $1 ORDER BY order_id",
-);
-
-/// The verdicts there are.
-pub(crate) const VERDICTS: Sql =
-    Sql::both("SELECT verdict, count(*) FROM payments GROUP BY verdict ORDER BY verdict");
-
-/// The payments with a verdict.
-pub(crate) const WITH_VERDICT: Sql = Sql::both(
+pub(crate) const EVERY_ORDER: Sql = Sql::both(
     "
-    SELECT provider || '/' || transaction_id || '/' || kind, 'verdict ' || verdict
-      FROM payments
-     WHERE verdict = $1
-     ORDER BY provider, transaction_id, kind",
+    SELECT order_id, status, amount, currency, version, pay_by, created_at, updated_at,
+           paid_provider, paid_transaction_id
+      FROM orders",
 );
 
-/// The verdicts of exceptions there are.
-pub(crate) const EXCEPTION_VERDICTS: Sql =
-    Sql::both("SELECT verdict, count(*) FROM payment_exceptions GROUP BY verdict ORDER BY verdict");
-
-/// The exceptions with a verdict.
-pub(crate) const EXCEPTION_WITH_VERDICT: Sql = Sql::both(
+pub(crate) const EVERY_PAYMENT: Sql = Sql::both(
     "
-    SELECT id, 'exception with verdict ' || verdict
-      FROM payment_exceptions
-     WHERE verdict = $1
-     ORDER BY id",
+    SELECT provider, transaction_id, kind, event_id, order_id, verdict, amount, currency,
+           occurred_at, received_at, source
+      FROM payments",
 );
 
-/// Every statement, by name, for the test that prepares them all.
+pub(crate) const EVERY_TRANSITION: Sql = Sql::both(
+    "
+    SELECT order_id, version, CAST(0 AS bigint) AS rank, from_status, to_status, event, source,
+           actor, reason, coalesce(provider, '') AS provider,
+           coalesce(transaction_id, '') AS transaction_id, at
+      FROM transitions",
+);
+
+pub(crate) const EVERY_REFUSAL: Sql = Sql::both(
+    "
+    SELECT order_id, version, CAST(1 AS bigint) AS rank, NULL AS from_status, NULL AS to_status,
+           event, source, actor, reason, provider, transaction_id, at
+      FROM refusals",
+);
+
+pub(crate) const EVERY_EXCEPTION: Sql = Sql::both(
+    "
+    SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+           expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
+           resolution, note, closed_by, opened_at, closed_at
+      FROM payment_exceptions",
+);
+
+pub(crate) const EVERY_CHECK: Sql = Sql::both(
+    "
+    SELECT order_id, next_check_at, ask_at, pause_ms, unknowns
+      FROM checks",
+);
+
+pub(crate) const EVERY_RUN: Sql = Sql::both(
+    "
+    SELECT id, state, dry_run, started_by, started_at, finished_at, asked, healed, cancelled,
+           pending, unknown, raced, settled
+      FROM runs",
+);
+
+pub(crate) const EVERY_FINDING: Sql = Sql::both(
+    "
+    SELECT run_id, position, order_id, kind, detail
+      FROM run_findings",
+);
+
+pub(crate) const EVERY_OUTBOX_ROW: Sql = Sql::both(
+    "
+    SELECT seq, at, content
+      FROM outbox",
+);
+
+pub(crate) const EVERY_SET_ASIDE: Sql = Sql::both(
+    "
+    SELECT name, version, kind, why, tried, at, line
+      FROM outbox_set_aside",
+);
+
+pub(crate) const EVERY_LEASE: Sql = Sql::both(
+    "
+    SELECT name, holder, expires_at
+      FROM leases",
+);
+
+pub(crate) const EVERY_PACE: Sql = Sql::both(
+    "
+    SELECT name, next_at, not_before
+      FROM pacing",
+);
+
+/// Without the bodies: any bytes are a body, and only a missing one is wrong. SQLite reads it as an empty one, unless it
+/// is given another type.
+pub(crate) const EVERY_DEAD_LETTER: Sql = Sql {
+    postgres: "
+        SELECT id, stream, subject, sequence, headers,
+               CASE WHEN body IS NOT NULL THEN ''::bytea END AS body, reason, detail,
+               received_at, state, note
+          FROM dead_letters",
+    sqlite: "
+        SELECT id, stream, subject, sequence, headers,
+               CASE WHEN body IS NOT NULL THEN x'' ELSE 0 END AS body, reason, detail,
+               received_at, state, note
+          FROM dead_letters",
+};
+
 #[cfg(test)]
-pub(crate) const ALL: &[(&str, Sql)] = &[
-    ("A1_COUNT", A1_COUNT),
-    ("A1_ORPHAN", A1_ORPHAN),
-    ("A1_CHAIN", A1_CHAIN),
-    ("A1_LAST", A1_LAST),
-    ("STEPS", STEPS),
-    ("STEP_TAKEN", STEP_TAKEN),
-    ("A2", A2),
-    ("A2_STEP", A2_STEP),
-    ("A3", A3),
-    ("A4", A4),
-    ("A5", A5),
-    ("STATUSES", STATUSES),
-    ("IN_STATUS", IN_STATUS),
-    ("VERDICTS", VERDICTS),
-    ("WITH_VERDICT", WITH_VERDICT),
-    ("EXCEPTION_VERDICTS", EXCEPTION_VERDICTS),
-    ("EXCEPTION_WITH_VERDICT", EXCEPTION_WITH_VERDICT),
+pub(crate) const ALL: &[(&str, Sql)] = super::named![
+    A1_COUNT,
+    A1_ORPHAN,
+    A1_CHAIN,
+    A1_LAST,
+    STEPS,
+    STEP_TAKEN,
+    A2,
+    A2_STEP,
+    A3,
+    A4,
+    A5,
+    EVERY_ORDER,
+    EVERY_PAYMENT,
+    EVERY_TRANSITION,
+    EVERY_REFUSAL,
+    EVERY_EXCEPTION,
+    EVERY_CHECK,
+    EVERY_RUN,
+    EVERY_FINDING,
+    EVERY_OUTBOX_ROW,
+    EVERY_SET_ASIDE,
+    EVERY_LEASE,
+    EVERY_PACE,
+    EVERY_DEAD_LETTER
 ];

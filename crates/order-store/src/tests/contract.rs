@@ -10,7 +10,8 @@ use time::Duration;
 
 use super::*;
 use crate::{
-    Batch, CreateOutcome, NewDeadLetter, Operated, Operation, Outcome, PaymentFilter, exception_id,
+    Batch, CreateOutcome, NewDeadLetter, Operated, Operation, Outcome, PaymentFilter, WaitingRange,
+    exception_id,
 };
 
 async fn create(store: &Store, id: &str) -> CreateOutcome {
@@ -40,7 +41,11 @@ async fn status(store: &Store, id: &str) -> (OrderStatus, i64) {
 
 /// A history as `version event outcome reason`.
 async fn history(store: &Store, id: &str) -> Vec<String> {
-    let items = store.history(id.parse().unwrap(), None, 100).await.unwrap();
+    let items = store
+        .history(id.parse().unwrap(), Place::START, 100)
+        .await
+        .unwrap()
+        .items;
     items
         .into_iter()
         .map(|item| {
@@ -168,11 +173,11 @@ on_both! {
         assert_eq!(record(&db.store, &early).await, [WaitingForOrder, AttemptFailed]);
         assert_eq!(record(&db.store, &early).await, [Duplicate, Duplicate]);
         let waiting = PaymentFilter { verdict: Some(WaitingForOrder), ..PaymentFilter::default() };
-        assert_eq!(db.store.list_payments(waiting.clone(), None, 50).await.unwrap().len(), 1);
+        assert_eq!(db.store.list_payments(waiting.clone(), Place::START, 50).await.unwrap().items.len(), 1);
         let CreateOutcome::Created(order) = create(&db.store, "O9").await else { panic!() };
         assert_eq!((order.status, order.version), (OrderStatus::Paid, 2));
         assert_eq!(order.paid_by.unwrap().transaction_id.as_str(), "tx1");
-        assert!(db.store.list_payments(waiting, None, 50).await.unwrap().is_empty());
+        assert!(db.store.list_payments(waiting, Place::START, 50).await.unwrap().items.is_empty());
         assert!(matches!(create(&db.store, "O9").await, CreateOutcome::AlreadyThere(_)));
         assert_eq!(status(&db.store, "O9").await, (OrderStatus::Paid, 2));
         db.assert_clean().await;
@@ -184,7 +189,7 @@ on_both! {
         record(&db.at(NOW), &["succeeded tx-m O1 999 EUR"]).await;
         let CreateOutcome::Created(order) = create(&db.store, "O1").await else { panic!() };
         assert_eq!(order.paid_by.unwrap().transaction_id.as_str(), "tx-z");
-        let payments = db.store.order_payments("O1".parse().unwrap(), None, 50).await.unwrap();
+        let payments = db.store.order_payments("O1".parse().unwrap(), Place::START, 50).await.unwrap().items;
         let verdicts: Vec<_> =
             payments.iter().map(|p| (p.key.transaction_id.as_str(), p.verdict)).collect();
         assert_eq!(verdicts, [("tx-m", AmountMismatch), ("tx-z", Applied), ("tx-a", SecondPayment)]);
@@ -207,7 +212,7 @@ on_both! {
             "WAITING_FOR_ORDER tx1 O1 1000 EUR closed",
             "WAITING_FOR_ORDER tx2 O2 1000 EUR closed",
         ]);
-        assert_eq!(db.store.settle_stranded(100, false).await.unwrap(), 0);
+        assert_eq!(db.store.settle_stranded(WaitingRange::ALL, false).await.unwrap(), 0);
         let later = db.at(NOW + Duration::hours(1));
         assert!(later.audit().await.unwrap().is_empty());
     }
@@ -320,26 +325,24 @@ on_both! {
         let facts: Vec<String> = (0..17).map(|n| format!("succeeded tx{n:02} O1 1000 EUR")).collect();
         record(&db.store, &facts.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let mut seen = Vec::new();
-        let mut after = None;
-        loop {
-            let page = db.store.order_payments("O1".parse().unwrap(), after, 4).await.unwrap();
-            let Some(last) = page.last() else { break };
-            after = Some(last.cursor());
-            seen.extend(page.into_iter().map(|p| p.key.transaction_id.to_string()));
+        let mut from = Some(Place::START);
+        while let Some(at) = from {
+            let page = db.store.order_payments("O1".parse().unwrap(), at, 4).await.unwrap();
+            from = page.next;
+            seen.extend(page.items.into_iter().map(|p| p.key.transaction_id.to_string()));
         }
         let expected: Vec<String> = (0..17).map(|n| format!("tx{n:02}")).collect();
         assert_eq!(seen, expected);
-        let (mut items, mut after) = (Vec::new(), None);
-        loop {
-            let page = db.store.history("O1".parse().unwrap(), after, 5).await.unwrap();
-            let Some(last) = page.last() else { break };
-            after = Some(last.cursor());
-            items.extend(page);
+        let (mut items, mut from) = (Vec::new(), Some(Place::START));
+        while let Some(at) = from {
+            let page = db.store.history("O1".parse().unwrap(), at, 5).await.unwrap();
+            from = page.next;
+            items.extend(page.items);
         }
-        assert_eq!(items, db.store.history("O1".parse().unwrap(), None, 200).await.unwrap());
+        assert_eq!(items, db.store.history("O1".parse().unwrap(), Place::START, 200).await.unwrap().items);
         assert_eq!(items.len(), 18);
         let by_transaction = PaymentFilter { transaction_id: Some("tx03".parse().unwrap()), ..PaymentFilter::default() };
-        let found = db.store.list_payments(by_transaction, None, 50).await.unwrap();
+        let found = db.store.list_payments(by_transaction, Place::START, 50).await.unwrap().items;
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].content.order_id.as_str(), "O1");
     }
@@ -359,6 +362,7 @@ on_both! {
                           paid_transaction_id = NULL WHERE order_id = 'A3'").await;
         db.tamper("DELETE FROM payment_exceptions WHERE order_id = 'A4'").await;
         db.tamper("UPDATE payments SET verdict = 'WAITING_FOR_ORDER' WHERE transaction_id = 'a5'").await;
+        db.loosen("payment_exceptions").await;
         db.tamper("UPDATE payment_exceptions SET verdict = 'BOGUS', id = 'bogus' WHERE order_id = 'A5'").await;
         db.store.gauges().await.unwrap();
         let found = db.at(NOW + Duration::minutes(2)).audit().await.unwrap();
@@ -378,12 +382,13 @@ async fn open_waiting(db: &TestDb, id: String, transaction: &'static str, order:
                 currency, occurred_at, received_at
            FROM payments WHERE transaction_id = $2 AND order_id = $3",
     );
-    let opened = db.store.write("testing", move |tx| {
-        let id = id.clone();
-        Box::pin(async move {
-            crate::conn::execute!(tx.conn(), OPEN, id.as_str(), transaction, order)
-                .map_err(doing("testing"))
-        })
-    });
+    let args = (id, transaction, order);
+    let opened = db.store.write(
+        "testing",
+        args,
+        async |tx: &mut Tx, args: &(String, &str, &str)| {
+            execute!(tx.conn(), OPEN, args.0.as_str(), args.1, args.2).map_err(doing("testing"))
+        },
+    );
     assert_eq!(opened.await.unwrap(), 1);
 }

@@ -50,6 +50,16 @@ on_both! {
         assert_eq!(claim(&db.store, "shop k1 d1 h4").await, KeyClaim::Answered(answer()));
     }
 
+    async fn a_key_of_the_last_moment_there_is_goes_on_being_held(db) {
+        assert_eq!(claim(&db.store, "shop k1 d1 h1").await, KeyClaim::Held);
+        let last = match db.url.sqlite_path() {
+            Some(_) => "UPDATE idempotency_keys SET created_at = 253402300799999999",
+            None => "UPDATE idempotency_keys SET created_at = '9999-12-31 23:59:59.999999Z'",
+        };
+        db.tamper(last).await;
+        assert_eq!(claim(&db.store, "shop k1 d1 h2").await, KeyClaim::InUse);
+    }
+
     async fn keys_are_per_actor_and_compared_byte_for_byte(db) {
         for request in ["shop k d1 h", "till k d2 h", "shop K d3 h", "shop kk d4 h"] {
             assert_eq!(claim(&db.store, request).await, KeyClaim::Held, "{request}");
@@ -75,6 +85,26 @@ on_both! {
         assert_eq!(claim(&then, "shop k1 d1 h3").await, KeyClaim::InUse);
         assert!(!db.store.keep_answer(request("shop k1 d1 h1"), answer()).await.unwrap());
         assert!(db.store.keep_answer(request("shop k1 d1 h2"), answer()).await.unwrap());
+    }
+
+    async fn a_key_that_is_held_beyond_any_request_is_taken_over(db) {
+        // The database's clock was ahead.
+        let ahead = db.at(NOW + Duration::from_hours(1));
+        assert_eq!(claim(&ahead, "shop k1 d1 h1").await, KeyClaim::Held);
+        assert_eq!(claim(&db.store, "shop k1 d2 h2").await, KeyClaim::OtherRequest);
+        assert_eq!(claim(&db.store, "shop k1 d1 h2").await, KeyClaim::Held);
+        assert!(!db.store.keep_answer(request("shop k1 d1 h1"), answer()).await.unwrap());
+        // Two transactions that overlap don't begin at the same time.
+        let before = db.at(NOW - HOLD);
+        assert_eq!(claim(&before, "shop k1 d1 h3").await, KeyClaim::InUse);
+        let far = Sql {
+            postgres: "UPDATE idempotency_keys SET held_until = 'infinity'",
+            sqlite: "UPDATE idempotency_keys SET held_until = 9223372036854775807",
+        };
+        db.store.write("testing", far, execute_one).await.unwrap();
+        assert_eq!(claim(&db.store, "shop k1 d1 h4").await, KeyClaim::Held);
+        assert_eq!(claim(&db.store, "shop k1 d1 h5").await, KeyClaim::InUse);
+        assert!(db.store.keep_answer(request("shop k1 d1 h4"), answer()).await.unwrap());
     }
 
     async fn a_key_is_another_one_after_its_day(db) {

@@ -4,22 +4,19 @@ use order_fsm::{OrderEvent, OrderStatus};
 use time::Duration;
 
 use super::*;
-use crate::conn::execute;
-use crate::{Operation, Order, OrderCursor, OrderFilter};
+use crate::{Operation, Order, OrderFilter};
 
 /// All pages, as ids; none longer than `limit`.
 async fn pages(store: &Store, filter: &OrderFilter, limit: u32) -> Vec<Vec<String>> {
-    let (mut pages, mut after) = (Vec::new(), None::<OrderCursor>);
-    loop {
-        let page = store.list_orders(filter.clone(), after, limit);
+    let (mut pages, mut from) = (Vec::new(), Some(Place::START));
+    while let Some(at) = from {
+        let page = store.list_orders(filter.clone(), at, limit);
         let page = page.await.unwrap();
-        assert!(page.orders.len() <= limit as usize);
-        pages.push(page.orders.iter().map(id).collect());
-        after = page.next;
-        if after.is_none() {
-            return pages;
-        }
+        assert!(page.items.len() <= limit as usize);
+        pages.push(page.items.iter().map(id).collect());
+        from = page.next;
     }
+    pages
 }
 
 fn id(order: &Order) -> String {
@@ -88,9 +85,7 @@ on_both! {
                        1, 'EUR', 1, 0, n, 0
                   FROM ns",
         };
-        let made = db.store.write("testing", |tx| Box::pin(async move {
-            execute!(tx.conn(), ORDERS).map_err(doing("testing"))
-        }));
+        let made = db.store.write("testing", ORDERS, execute_one);
         assert_eq!(made.await.unwrap(), 12_000);
         let paid = OrderFilter { status: Some(OrderStatus::Paid), ..OrderFilter::default() };
         assert_eq!(
@@ -109,17 +104,14 @@ on_both! {
         for number in 10..25 {
             db.store.create_order(new_order(&format!("O{number}"), 1, "EUR")).await.unwrap();
         }
-        let (mut seen, mut after) = (Vec::new(), None);
-        loop {
-            let page = db.store.list_orders(OrderFilter::default(), after, 4).await.unwrap();
-            seen.extend(page.orders.iter().map(id));
-            for order in page.orders.iter().take(2) {
+        let (mut seen, mut from) = (Vec::new(), Some(Place::START));
+        while let Some(at) = from {
+            let page = db.store.list_orders(OrderFilter::default(), at, 4).await.unwrap();
+            seen.extend(page.items.iter().map(id));
+            for order in page.items.iter().take(2) {
                 db.store.operate(cancel(order)).await.unwrap();
             }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
+            from = page.next;
         }
         let expect: Vec<String> = (10..25).map(|number| format!("O{number}")).collect();
         assert_eq!(seen, expect);

@@ -1,9 +1,22 @@
 //! One suite over both databases. A missing PostgreSQL fails it.
 
+mod batches;
 mod contract;
+mod damaged_audit;
+mod damaged_lists;
+mod damaged_runs;
 mod durability;
+mod files;
+mod fitness;
+mod gets;
+mod given_up;
+mod held;
+mod hot;
 mod idempotency;
+mod leases;
 mod listing;
+mod loosen;
+mod migrating;
 mod moved;
 mod outbox;
 mod people;
@@ -11,20 +24,28 @@ mod plans;
 mod pools;
 mod prepares;
 mod race;
+mod recheck;
 mod reconcile;
+mod rows;
 mod schema;
-
-use std::path::PathBuf;
+mod sessions;
+mod writes;
 
 use order_fsm::{Content, PaymentKey, Verdict};
 use order_testkit::{Postgres, unique_name};
+use tempfile::TempDir;
 use time::OffsetDateTime;
 use time::macros::datetime;
 
-use crate::conn::Sql;
-use crate::conn::fetch_all;
+use crate::conn::Conn;
 use crate::error::doing;
-use crate::{Clock, DatabaseUrl, NewOrder, PaymentFact, Source, Store, StoreOptions};
+use crate::run::{execute, fetch_all};
+use crate::sql::Sql;
+use crate::tx::Tx;
+use crate::{
+    Clock, DatabaseUrl, Error, Listed as _, NewOrder, PaymentFact, Place, Source, Store,
+    StoreOptions,
+};
 
 pub(crate) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
 
@@ -59,7 +80,8 @@ pub(crate) use on_both;
 pub(crate) struct TestDb {
     pub(crate) store: Store,
     pub(crate) url: DatabaseUrl,
-    folder: Option<PathBuf>,
+    /// Removed with the test.
+    _folder: Option<TempDir>,
 }
 
 impl TestDb {
@@ -68,13 +90,12 @@ impl TestDb {
     }
 
     pub(crate) async fn sqlite() -> Self {
-        let folder = std::env::temp_dir().join(unique_name("orderd_store"));
-        std::fs::create_dir(&folder).unwrap();
-        let url = format!("sqlite://{}/orderd.db", folder.display());
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/orderd.db", folder.path().display());
         Self::migrated(url.parse().unwrap(), Some(folder)).await
     }
 
-    async fn migrated(url: DatabaseUrl, folder: Option<PathBuf>) -> Self {
+    async fn migrated(url: DatabaseUrl, folder: Option<TempDir>) -> Self {
         let options = StoreOptions {
             connections_max: 8,
             clock: Clock::Fixed(NOW),
@@ -82,7 +103,11 @@ impl TestDb {
         };
         let store = Store::open(&url, options);
         store.migrate().await.unwrap();
-        Self { store, url, folder }
+        Self {
+            store,
+            url,
+            _folder: folder,
+        }
     }
 
     /// The store at another time.
@@ -103,20 +128,40 @@ impl TestDb {
     }
 
     pub(crate) async fn strings(&self, sql: Sql) -> Vec<String> {
-        let rows = self.store.read(move |conn| {
-            Box::pin(async move { fetch_all!(conn, (String,), sql).map_err(doing("testing")) })
-        });
+        let rows = self
+            .store
+            .read("testing", sql, async |conn: &mut Conn, sql: &Sql| {
+                fetch_all!(conn, (String,), *sql)
+            });
         rows.await.unwrap().into_iter().map(|row| row.0).collect()
     }
 
     /// Breaks the data on purpose.
     pub(crate) async fn tamper(&self, statement: &'static str) {
-        let done = self.store.write("testing", move |tx| {
-            Box::pin(async move {
-                crate::conn::execute!(tx.conn(), Sql::both(statement)).map_err(doing("tampering"))
-            })
-        });
-        assert!(done.await.unwrap() > 0, "{statement} changed nothing");
+        let done = self.run(statement).await.unwrap();
+        assert!(done > 0, "{statement} changed nothing");
+    }
+
+    /// Takes the checks and the types from a table, as somebody does who repairs by hand.
+    pub(crate) async fn loosen(&self, table: &'static str) {
+        loosen::loosen(&self.store, table).await;
+    }
+
+    /// Lets a column be null.
+    pub(crate) async fn allow_null(&self, table: &'static str, column: &'static str) {
+        loosen::allow_null(&self.store, table, column).await;
+    }
+
+    /// Changes the schema.
+    pub(crate) async fn alter(&self, statement: &'static str) {
+        self.run(statement).await.unwrap();
+    }
+
+    /// Runs a statement past the rules of the store.
+    pub(crate) async fn run(&self, statement: &'static str) -> Result<u64, Error> {
+        self.store
+            .write("testing", Sql::both(statement), execute_one)
+            .await
     }
 
     pub(crate) async fn assert_clean(&self) {
@@ -125,13 +170,8 @@ impl TestDb {
     }
 }
 
-impl Drop for TestDb {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
-            // Left behind if the database still holds a file; the system's cleaner takes it then.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-    }
+pub(crate) async fn execute_one(tx: &mut Tx, statement: &Sql) -> Result<u64, Error> {
+    execute!(tx.conn(), *statement).map_err(doing("testing"))
 }
 
 /// A new database on the shared PostgreSQL.

@@ -63,7 +63,7 @@ on_both! {
         store.operate(operation("O3", OrderEvent::Cancel)).await.unwrap();
         assert_eq!(heard.take(), ["O1 3", "O3 2"]);
 
-        let open = store.list_exceptions(crate::ExceptionFilter::default(), None, 10).await.unwrap();
+        let open = store.list_exceptions(crate::ExceptionFilter::default(), Place::START, 10).await.unwrap().items;
         let mismatch = open.iter().find(|e| e.verdict == Verdict::AmountMismatch).unwrap();
         let closing = Closing {
             id: mismatch.id.clone(),

@@ -1,6 +1,8 @@
 //! What people do: operations with conditions, exceptions closed, dead letters replayed.
 
-use order_fsm::Verdict::{AmountMismatch, Applied, Duplicate, SecondPayment, WaitingForOrder};
+use order_fsm::Verdict::{
+    AmountMismatch, Applied, Duplicate, Reversed, SecondPayment, WaitingForOrder,
+};
 use order_fsm::{OrderEvent, OrderStatus, Verdict};
 use time::Duration;
 
@@ -49,7 +51,11 @@ async fn close(
 
 /// A history as `version event outcome actor reason`.
 async fn history(store: &Store, id: &str) -> Vec<String> {
-    let items = store.history(id.parse().unwrap(), None, 100).await.unwrap();
+    let items = store
+        .history(id.parse().unwrap(), Place::START, 100)
+        .await
+        .unwrap()
+        .items;
     items
         .into_iter()
         .map(|i| {
@@ -206,9 +212,27 @@ on_both! {
         assert!(matches!(discard("other").await, Discarded::NotOpen(_)));
         let letter = db.store.get_dead_letter(id).await.unwrap().unwrap();
         assert_eq!((letter.body.as_slice(), letter.note.as_deref()), (&b"\x00\xff"[..], Some("junk")));
-        let open = db.store.list_dead_letters(Some(LetterState::Open), None, 10).await.unwrap();
+        let open = db.store.list_dead_letters(Some(LetterState::Open), Place::START, 10).await.unwrap().items;
         assert!(open.is_empty());
-        assert_eq!(db.store.list_dead_letters(None, None, 10).await.unwrap(), [letter]);
+        assert_eq!(db.store.list_dead_letters(None, Place::START, 10).await.unwrap().items, [letter]);
+    }
+
+    async fn what_stands_open_is_counted_up_to_a_bound(db) {
+        create(&db.store, "O1").await;
+        record(&db.store, &["succeeded t1 O1 1000 EUR", "succeeded t2 O1 1000 EUR", "succeeded t3 O1 1000 EUR",
+                            "refunded r1 O1 1000 EUR"]).await;
+        for body in [b"1", b"2", b"3"] {
+            keep(&db.store, body).await;
+        }
+        let counted = |gauges: crate::Gauges| {
+            let mut open = gauges.exceptions_open;
+            open.sort();
+            (open, gauges.dead_letters_open)
+        };
+        let all = vec![(Reversed, 1), (SecondPayment, 2)];
+        assert_eq!(counted(db.store.gauges().await.unwrap()), (all, 3));
+        let bounded = vec![(Reversed, 1), (SecondPayment, 1)];
+        assert_eq!(counted(db.store.open_up_to(1).await.unwrap()), (bounded, 1));
     }
 
     async fn retention_forgets_what_is_closed_and_old_and_no_payment(db) {
@@ -220,11 +244,11 @@ on_both! {
         let keep_for = std::time::Duration::from_hours(24);
         assert_eq!(db.at(NOW + Duration::hours(23)).purge(keep_for, 1000).await.unwrap(), 0);
         assert_eq!(db.at(NOW + Duration::hours(25)).purge(keep_for, 1000).await.unwrap(), 2);
-        assert_eq!(db.store.list_dead_letters(None, None, 10).await.unwrap().len(), 1);
+        assert_eq!(db.store.list_dead_letters(None, Place::START, 10).await.unwrap().items.len(), 1);
         assert_eq!(record(&db.store, &["succeeded tx1 O1 1000 EUR", "succeeded tx2 O1 1000 EUR", "succeeded w W 1 EUR"]).await,
                    [Duplicate, Duplicate, Duplicate]);
         assert_eq!(history(&db.store, "O1").await.len(), 2);
-        let waiting = db.store.order_payments("W".parse().unwrap(), None, 10).await.unwrap();
+        let waiting = db.store.order_payments("W".parse().unwrap(), Place::START, 10).await.unwrap().items;
         assert_eq!(waiting[0].verdict, WaitingForOrder);
         db.assert_clean().await;
     }

@@ -55,6 +55,7 @@ pub(super) async fn rounds(store: &Store, first_seed: u64, count: u64) {
     }
     let findings = store.audit().await.unwrap();
     assert!(findings.is_empty(), "{findings:#?}");
+    outbox::assert_complete_and_in_version_order(store).await;
 }
 
 async fn round(store: &Store, seed: u64) {
@@ -270,7 +271,12 @@ async fn outcome(store: &Store, steps: &[Step]) -> Outcome {
                 },
             );
         }
-        for payment in store.order_payments(id.clone(), None, 100).await.unwrap() {
+        for payment in store
+            .order_payments(id.clone(), Place::START, 100)
+            .await
+            .unwrap()
+            .items
+        {
             payments.insert(
                 payment.key,
                 BookPayment {
@@ -288,18 +294,18 @@ async fn exceptions_of(store: &Store, order_id: OrderId) -> Vec<ExceptionKey> {
     const EXCEPTIONS: Sql = Sql::both(
         "SELECT verdict, transaction_id, kind, amount, currency FROM payment_exceptions WHERE order_id = $1",
     );
-    let id = order_id.clone();
-    let rows = store.read(move |conn| {
-        Box::pin(async move {
+    let rows = store.read(
+        "testing",
+        order_id.clone(),
+        async |conn: &mut Conn, id: &OrderId| {
             fetch_all!(
                 conn,
                 (String, String, String, i64, String),
                 EXCEPTIONS,
                 id.as_str()
             )
-            .map_err(doing("testing"))
-        })
-    });
+        },
+    );
     rows.await
         .unwrap()
         .into_iter()

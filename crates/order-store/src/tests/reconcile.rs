@@ -6,15 +6,19 @@ use order_fsm::{OrderEvent, OrderStatus};
 
 use super::*;
 use crate::{
-    DueOrder, FindingKind, Operated, Operation, RunCounts, RunFinding, RunStart, RunState, Slot,
-    StartedBy, Step, Stepped, Told,
+    DueOrder, FindingKind, Operated, Operation, QUESTIONS_CLOSED_MAX, RecordedAnswer, RunCounts,
+    RunFinding, RunStart, RunState, Slot, StartedBy, Step, Stepped, WaitingRange,
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
 const TTL: Duration = Duration::from_secs(30);
 
 async fn due(store: &Store, until: OffsetDateTime) -> Vec<DueOrder> {
-    store.due_orders(None, until, 100).await.unwrap().orders
+    store
+        .due_orders(Place::START, until, 100)
+        .await
+        .unwrap()
+        .orders
 }
 
 async fn due_ids(store: &Store, until: OffsetDateTime) -> Vec<String> {
@@ -73,15 +77,11 @@ on_both! {
             store.create_order(new_order(id, 1000, "EUR")).await.unwrap();
         }
         let until = NOW + 60 * MINUTE;
-        let mut seen = Vec::new();
-        let mut after = None;
-        loop {
-            let page = db.store.due_orders(after, until, 2).await.unwrap();
+        let (mut seen, mut from) = (Vec::new(), Some(Place::START));
+        while let Some(at) = from {
+            let page = db.store.due_orders(at, until, 2).await.unwrap();
             seen.extend(page.orders.iter().map(|order| order.order_id.to_string()));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
+            from = page.next;
         }
         assert_eq!(seen, ["C", "D", "B", "A"]);
     }
@@ -96,7 +96,7 @@ on_both! {
         let late = db.at(NOW + 30 * MINUTE);
         assert_eq!(step(&late, "O1", for_good()).await, Stepped::Cancelled);
         assert_eq!(status(&late, "O1").await, OrderStatus::Cancelled);
-        let history = late.history("O1".parse().unwrap(), None, 10).await.unwrap();
+        let history = late.history("O1".parse().unwrap(), Place::START, 10).await.unwrap().items;
         let cancel = history.last().unwrap();
         assert_eq!((cancel.source, cancel.actor.as_str()), (Source::Reconciliation, "orderd"));
         assert_eq!(cancel.reason.as_deref(), Some("unpaid, final"));
@@ -113,8 +113,8 @@ on_both! {
         db.store.create_order(new_order("O2", 1000, "EUR")).await.unwrap();
         let late = db.at(NOW + 40 * MINUTE);
         assert_eq!(step_unless(&late, "O1", for_good(), true).await, Stepped::Cancelled);
-        let told = late.tell_answers(vec![answer("succeeded t2 O2 1000 EUR")], true).await.unwrap();
-        assert_eq!(told, [Told::New(Verdict::Applied)]);
+        let told = late.record_answers(vec![answer("succeeded t2 O2 1000 EUR")], true).await.unwrap();
+        assert_eq!(told, [RecordedAnswer::New(Verdict::Applied)]);
         assert_eq!(status(&late, "O1").await, OrderStatus::NotPaid);
         assert_eq!(status(&late, "O2").await, OrderStatus::NotPaid);
         assert_eq!(due_ids(&late, NOW + 40 * MINUTE).await, ["O1", "O2"]);
@@ -173,8 +173,8 @@ on_both! {
         assert_eq!(step(&late, "O1", for_good()).await, Stepped::Inconsistent);
         assert_eq!(step(&late, "O2", for_good()).await, Stepped::Inconsistent);
         assert_eq!(status(&late, "O1").await, OrderStatus::NotPaid);
-        let told = late.tell_answers(vec![answer("succeeded O1 O1 1000 EUR")], false).await;
-        assert_eq!(told.unwrap(), [Told::Known(Verdict::Applied, OrderStatus::NotPaid)]);
+        let told = late.record_answers(vec![answer("succeeded O1 O1 1000 EUR")], false).await;
+        assert_eq!(told.unwrap(), [RecordedAnswer::Known(Verdict::Applied, OrderStatus::NotPaid)]);
     }
 
     async fn answers_say_whether_they_were_news(db) {
@@ -183,7 +183,7 @@ on_both! {
         }
         record(&db.store, &["succeeded t2 O2 1000 EUR"]).await;
         db.store.operate(cancel("O4")).await.unwrap();
-        let told = db.store.tell_answers(
+        let told = db.store.record_answers(
             vec![
                 answer("succeeded t1 O1 1000 EUR"),
                 answer("succeeded t2 O2 1000 EUR"),
@@ -198,16 +198,16 @@ on_both! {
         assert_eq!(
             told.await.unwrap(),
             [
-                Told::New(Verdict::Applied),
-                Told::Known(Verdict::Applied, OrderStatus::Paid),
-                Told::New(Verdict::SecondPayment),
-                Told::Conflict(Verdict::ConflictingContent),
-                Told::New(Verdict::PaidAfterCancel),
-                Told::New(Verdict::Reversed),
-                Told::New(Verdict::AmountMismatch),
+                RecordedAnswer::New(Verdict::Applied),
+                RecordedAnswer::Known(Verdict::Applied, OrderStatus::Paid),
+                RecordedAnswer::New(Verdict::SecondPayment),
+                RecordedAnswer::Conflict(Verdict::ConflictingContent),
+                RecordedAnswer::New(Verdict::PaidAfterCancel),
+                RecordedAnswer::New(Verdict::Reversed),
+                RecordedAnswer::New(Verdict::AmountMismatch),
             ]
         );
-        let payments = db.store.order_payments("O1".parse().unwrap(), None, 10).await.unwrap();
+        let payments = db.store.order_payments("O1".parse().unwrap(), Place::START, 10).await.unwrap().items;
         assert_eq!(payments[0].source, Source::Reconciliation);
         assert_eq!(payments[0].event_id, None);
         db.assert_clean().await;
@@ -273,18 +273,18 @@ on_both! {
         let wait = Duration::from_hours(24);
         record(&db.store, &["succeeded t1 O9 1000 EUR", "failed t2 O9 1000 EUR"]).await;
         let before = db.at(NOW + wait - MINUTE);
-        assert_eq!(before.open_overdue(wait, 100, false).await.unwrap(), 0);
+        assert_eq!(before.open_overdue(wait, WaitingRange::ALL, false).await.unwrap(), 0);
         let after = db.at(NOW + wait);
-        assert_eq!(after.open_overdue(wait, 100, true).await.unwrap(), 1);
+        assert_eq!(after.open_overdue(wait, WaitingRange::ALL, true).await.unwrap(), 1);
         assert!(db.exceptions().await.is_empty());
-        assert_eq!(after.open_overdue(wait, 100, false).await.unwrap(), 1);
-        assert_eq!(after.open_overdue(wait, 100, false).await.unwrap(), 0);
+        assert_eq!(after.open_overdue(wait, WaitingRange::ALL, false).await.unwrap(), 1);
+        assert_eq!(after.open_overdue(wait, WaitingRange::ALL, false).await.unwrap(), 0);
         assert_eq!(db.exceptions().await, ["WAITING_FOR_ORDER t1 O9 1000 EUR open"]);
         db.assert_clean().await;
         after.create_order(new_order("O9", 1000, "EUR")).await.unwrap();
         assert_eq!(status(&after, "O9").await, OrderStatus::Paid);
         assert_eq!(db.exceptions().await, ["WAITING_FOR_ORDER t1 O9 1000 EUR closed"]);
-        assert_eq!(after.open_overdue(wait, 100, false).await.unwrap(), 0);
+        assert_eq!(after.open_overdue(wait, WaitingRange::ALL, false).await.unwrap(), 0);
         db.assert_clean().await;
     }
 
@@ -311,6 +311,22 @@ on_both! {
         assert_eq!(start(later.clone(), "c").await, RunStart::AlreadyRunning { id: "b".to_owned() });
     }
 
+    async fn a_lease_that_no_run_works_under_keeps_no_run_from_starting(db) {
+        let start = |store: Store, id: &'static str| async move {
+            store.start_run(id.to_owned(), StartedBy::Api, false, TTL).await.unwrap()
+        };
+        start(db.store.clone(), "gone").await;
+        db.tamper("DELETE FROM runs").await;
+        assert!(matches!(start(db.store.clone(), "a").await, RunStart::Started(_)));
+        let running = RunStart::AlreadyRunning { id: "a".to_owned() };
+        assert_eq!(start(db.store.clone(), "b").await, running);
+        // The database's clock is ahead for a while.
+        assert!(matches!(start(db.at(NOW + Duration::from_hours(1)), "ahead").await, RunStart::Started(_)));
+        assert!(matches!(start(db.store.clone(), "c").await, RunStart::Started(_)));
+        let ahead = db.store.get_run("ahead".to_owned()).await.unwrap().unwrap();
+        assert_eq!(ahead.state, RunState::Failed);
+    }
+
     async fn a_run_is_kept_with_what_it_found(db) {
         let finding = |id: &str, kind| RunFinding {
             order_id: id.parse().unwrap(),
@@ -332,10 +348,10 @@ on_both! {
         assert_eq!(run.findings, findings);
         assert!(run.dry_run);
         assert_eq!(run.finished_at, Some(NOW + Duration::from_secs(1)));
-        let page = db.store.list_runs(None, 2).await.unwrap();
+        let page = db.store.list_runs(Place::START, 2).await.unwrap().items;
         assert_eq!(page.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["c", "b"]);
         assert_eq!(page[1].findings, findings);
-        let rest = db.store.list_runs(Some(page[1].cursor()), 2).await.unwrap();
+        let rest = db.store.list_runs(Place::after(page[1].cursor()), 2).await.unwrap().items;
         assert_eq!(rest.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["a"]);
         // Forgotten in time, findings and all.
         let later = db.at(NOW + Duration::from_hours(25));
@@ -363,6 +379,42 @@ on_both! {
         assert_eq!(free, Slot::After(Duration::ZERO));
         assert_eq!(later.questions_closed_for().await.unwrap(), Duration::ZERO);
     }
+
+    async fn questions_are_held_back_for_an_hour_at_most(db) {
+        let years = Duration::from_hours(10 * 365 * 24);
+        db.store.close_questions(years).await.unwrap();
+        assert_eq!(db.store.questions_closed_for().await.unwrap(), QUESTIONS_CLOSED_MAX);
+        let later = db.at(NOW + QUESTIONS_CLOSED_MAX);
+        assert_eq!(later.questions_closed_for().await.unwrap(), Duration::ZERO);
+    }
+
+    async fn a_stored_time_that_is_too_far_away_comes_within_an_hour(db) {
+        let far = [
+            Sql {
+                postgres: "UPDATE pacing SET not_before = '2036-11-29T08:00:00Z'",
+                sqlite: "UPDATE pacing SET not_before = 2111745600000000",
+            },
+            Sql {
+                postgres: "UPDATE pacing SET next_at = '2036-11-29T08:00:00Z'",
+                sqlite: "UPDATE pacing SET next_at = 2111745600000000",
+            },
+        ];
+        let mut now = NOW;
+        for statement in far {
+            let ask = async |store: Store| {
+                store.reserve_question(Duration::ZERO, MINUTE).await.unwrap()
+            };
+            assert_eq!(ask(db.at(now)).await, Slot::After(Duration::ZERO));
+            let stored = db.store.write("testing", statement, execute_one);
+            assert_eq!(stored.await.unwrap(), 1);
+            assert_eq!(ask(db.at(now)).await, Slot::Closed(QUESTIONS_CLOSED_MAX));
+            // From the first look on, and not from each anew.
+            now += QUESTIONS_CLOSED_MAX / 2;
+            assert_eq!(ask(db.at(now)).await, Slot::Closed(QUESTIONS_CLOSED_MAX / 2));
+            now += QUESTIONS_CLOSED_MAX / 2;
+            assert_eq!(ask(db.at(now)).await, Slot::After(Duration::ZERO));
+        }
+    }
 }
 
 fn cancel(id: &str) -> Operation {
@@ -382,6 +434,11 @@ async fn exception_of(db: &TestDb, order_id: &str) -> String {
         order_id: Some(order_id.parse().unwrap()),
         ..crate::ExceptionFilter::default()
     };
-    let found = db.store.list_exceptions(filter, None, 10).await.unwrap();
+    let found = db
+        .store
+        .list_exceptions(filter, Place::START, 10)
+        .await
+        .unwrap()
+        .items;
     found[0].id.clone()
 }

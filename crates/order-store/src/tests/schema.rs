@@ -1,9 +1,9 @@
 //! Migrations and what they must agree on.
 
-use order_fsm::{OrderStatus, Verdict};
+use order_fsm::{OrderEvent, OrderStatus, Verdict};
 
 use super::*;
-use crate::Error;
+use crate::{Error, Resolution};
 
 on_both! {
     async fn migrating_again_changes_nothing(db) {
@@ -31,7 +31,7 @@ async fn an_empty_database_is_told_apart_from_a_migrated_one() {
 }
 
 #[test]
-fn both_folders_hold_the_same_migrations() {
+fn both_folders_hold_the_embedded_migrations() {
     let names = |folder: &str| {
         let folder = format!("{}/../../migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
         let mut names: Vec<_> = std::fs::read_dir(folder)
@@ -41,7 +41,8 @@ fn both_folders_hold_the_same_migrations() {
         names.sort();
         names
     };
-    assert_eq!(names("postgres"), names("sqlite"));
+    assert_eq!(names("postgres"), crate::migrate::file_names());
+    assert_eq!(names("sqlite"), crate::migrate::file_names());
 }
 
 #[test]
@@ -80,6 +81,108 @@ fn the_checks_of_the_schema_list_what_the_state_machine_lists() {
 }
 
 #[test]
+fn the_later_checks_list_what_the_code_lists() {
+    let path = format!(
+        "{}/../../migrations/postgres/20261130000001_checks.sql",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let schema = std::fs::read_to_string(path).unwrap();
+    let schema = schema.split_whitespace().collect::<Vec<_>>().join(" ");
+    let exceptional = Verdict::ALL.into_iter().filter(|v| v.can_be_exception());
+    let mut events = vec!["create"];
+    events.extend(OrderEvent::ALL.map(OrderEvent::as_str));
+    let mut resolutions = Resolution::ALL.map(Resolution::as_str).to_vec();
+    resolutions.push("settled");
+    for (column, mut names) in [
+        ("verdict", exceptional.map(Verdict::as_str).collect()),
+        ("event", events),
+        ("source", Source::ALL.map(Source::as_str).to_vec()),
+        (
+            "to_status",
+            OrderStatus::ALL.map(OrderStatus::as_str).to_vec(),
+        ),
+        ("resolution", resolutions),
+    ] {
+        let (_, list) = schema.split_once(&format!("{column} IN (")).unwrap();
+        let (list, _) = list.split_once(')').unwrap();
+        let mut listed: Vec<&str> = list
+            .split(',')
+            .map(|name| name.trim().trim_matches('\''))
+            .collect();
+        listed.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(listed, names, "{column}");
+    }
+}
+
+/// What the service writes passes, what nobody should write doesn't, and what was damaged before stays.
+#[tokio::test]
+async fn new_damage_is_refused_by_postgres_and_old_damage_does_not_stop_a_migration() {
+    let db = TestDb::postgres().await;
+    for id in ["O1", "O2"] {
+        db.store
+            .create_order(new_order(id, 1000, "EUR"))
+            .await
+            .unwrap();
+    }
+    record(
+        &db.store,
+        &[
+            "succeeded tx1 O1 1000 EUR",
+            "succeeded tx2 O1 1000 EUR",
+            "succeeded tx3 O2 999 EUR",
+        ],
+    )
+    .await;
+    for damage in [
+        "UPDATE orders SET currency = 'eur'",
+        "UPDATE orders SET order_id = ''",
+        "UPDATE orders SET created_at = 'infinity'",
+        "UPDATE payments SET kind = ''",
+        "UPDATE payments SET occurred_at = '-infinity'",
+        "UPDATE transitions SET event = 'lost'",
+        "UPDATE transitions SET to_status = 'LOST'",
+        "UPDATE refusals SET source = 'fax'",
+        "UPDATE payment_exceptions SET verdict = 'LOST'",
+        "UPDATE payment_exceptions SET currency = 'eur'",
+        "UPDATE payment_exceptions SET provider = 'ACME'",
+        "UPDATE checks SET pause_ms = -1",
+    ] {
+        let error = db.run(damage).await.unwrap_err();
+        assert!(error.is_data(), "{damage}: {error:?}");
+    }
+    // Damaged before there were checks: the migration is applied once more, over it.
+    for table in [
+        "orders",
+        "payments",
+        "transitions",
+        "payment_exceptions",
+        "refusals",
+        "dead_letters",
+        "checks",
+        "runs",
+        "run_findings",
+    ] {
+        db.loosen(table).await;
+    }
+    db.tamper("UPDATE orders SET currency = 'eur' WHERE order_id = 'O2'")
+        .await;
+    db.tamper("UPDATE transitions SET source = 'fax' WHERE order_id = 'O2'")
+        .await;
+    db.tamper("UPDATE payment_exceptions SET verdict = 'LOST' WHERE transaction_id = 'tx3'")
+        .await;
+    db.tamper("DELETE FROM _sqlx_migrations WHERE version = 20261130000001")
+        .await;
+    assert_eq!(db.store.migrate().await.unwrap(), 1);
+    record(&db.store, &["succeeded tx4 O1 1000 EUR"]).await;
+    let found = db.store.audit().await.unwrap();
+    let damaged = found
+        .iter()
+        .filter(|finding| finding.invariant == crate::Invariant::A6);
+    assert_eq!(damaged.count(), 3, "{found:#?}");
+}
+
+#[test]
 fn only_databases_this_service_knows_are_accepted() {
     for (url, shown) in [
         ("sqlite://orderd.db", Some("sqlite://orderd.db")),
@@ -102,33 +205,15 @@ fn only_databases_this_service_knows_are_accepted() {
         ("mysql://ann@db/shop", None),
         ("sqlite://:memory:", None),
         ("sqlite://", None),
+        ("sqlite://orderd.db ", None),
+        ("sqlite:// orderd.db", None),
+        ("sqlite://orderd.db ?mode=rwc", None),
+        ("sqlite://orderd.db\n", None),
+        ("sqlite://ord\u{7}erd.db", None),
         ("sqlite://a.db?cache=shared", None),
         ("", None),
     ] {
         let parsed = url.parse::<DatabaseUrl>().ok().map(|url| url.to_string());
         assert_eq!(parsed.as_deref(), shown, "{url:?}");
     }
-}
-
-#[tokio::test]
-async fn a_sqlite_file_is_served_by_one_process() {
-    let db = TestDb::sqlite().await;
-    let held = db.url.lock_for_serving().unwrap();
-    assert!(held.is_some());
-    assert!(matches!(
-        db.url.lock_for_serving(),
-        Err(Error::FileInUse { .. })
-    ));
-    let path = db.url.sqlite_path().unwrap();
-    let other_name = path.with_extension("link");
-    std::os::unix::fs::symlink(path, &other_name).unwrap();
-    let other: DatabaseUrl = format!("sqlite://{}", other_name.display())
-        .parse()
-        .unwrap();
-    assert!(matches!(
-        other.lock_for_serving(),
-        Err(Error::FileInUse { .. })
-    ));
-    drop(held);
-    assert!(db.url.lock_for_serving().unwrap().is_some());
 }

@@ -1,20 +1,20 @@
-//! What the payment service says before an order is cancelled by hand.
+//! Asks the payment service before an order is cancelled over the API.
 
 use std::time::Duration;
 
 use order_fsm::{OrderId, OrderStatus};
-use order_store::{Operation, Store};
+use order_store::{Operation, RecordedAnswer, Store};
 
-use crate::http::error::ApiError;
-use crate::http::problem::Kind;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::problem::Kind;
 use crate::payment_service::{Answer, AskError, PaymentService, State};
 use crate::telemetry::chain;
 
-/// How long a caller waits for the turn of its question; with the reply it stays within the
-/// request deadline.
+/// How long a question waits for its turn; together with the reply this stays within the request
+/// deadline.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// Asks about an order that could be cancelled, and records the payments it is told of.
+/// Asks about an order that could be cancelled, and records the payments in the reply.
 ///
 /// # Errors
 /// If the order must not be cancelled now; its history keeps the refusal.
@@ -32,24 +32,28 @@ pub(super) async fn ask_first(
         .as_ref()
         .is_none_or(|versions| versions.contains(&order.version));
     if order.status != OrderStatus::NotPaid || !expected {
-        // The operation says why not.
+        // The operation reports why.
         return Ok(());
     }
-    let Answer { state, facts } = ask(service, order_id).await?;
-    store.tell_answers(facts, false).await?;
-    let (kind, refusal) = match state {
-        State::Unpaid | State::UnpaidForGood | State::Refunded => return Ok(()),
-        State::Paid => (
+    let answer = ask(service, order_id).await?;
+    let told = store.record_answers(answer.facts.clone(), false).await?;
+    if told.contains(&RecordedAnswer::Unreadable) {
+        return Err(ApiError::Unreadable);
+    }
+    let (kind, refusal) = match answer.state_after(&told) {
+        // The only payments were given up by a person.
+        None | Some(State::Unpaid | State::UnpaidForGood | State::Refunded) => return Ok(()),
+        Some(State::Paid) => (
             Kind::PaymentRecorded,
             ApiError::PaymentRecorded(order_id.clone()),
         ),
-        State::Pending => (
+        Some(State::Pending) => (
             Kind::PaymentPending,
             ApiError::PaymentPending(order_id.clone()),
         ),
-        State::Unknown(why) => (
+        Some(State::Unknown(why)) => (
             Kind::PaymentStateUnknown,
-            ApiError::PaymentStateUnknown(order_id.clone(), why),
+            ApiError::PaymentStateUnknown(order_id.clone(), why.clone()),
         ),
     };
     store.refuse(operation.clone(), kind.row().slug).await?;
@@ -58,15 +62,18 @@ pub(super) async fn ask_first(
 
 async fn ask(service: &PaymentService, order_id: &OrderId) -> Result<Answer, ApiError> {
     let unknown = |why: String| {
-        tracing::warn!(order.id = %order_id, why, "the payment service was asked in vain");
+        tracing::warn!(order.id = %order_id, why, "payment service gave no usable answer; the order is not cancelled");
         Ok(Answer::unknown(why))
     };
     match service.ask(std::slice::from_ref(order_id), TURN_MAX).await {
         Ok(reply) if reply.nameless > 0 => {
+            let nameless = "an entry doesn't say what it is about";
             let paid = reply.answers.into_iter().next();
             match paid {
-                Some(answer) if answer.state == State::Paid => Ok(answer),
-                _ => unknown("an entry doesn't say what it is about".to_owned()),
+                Some(answer) if answer.state == State::Paid => {
+                    Ok(answer.doubting_the_rest(nameless))
+                }
+                _ => unknown(nameless.to_owned()),
             }
         }
         Ok(reply) => match reply.answers.into_iter().next() {
@@ -74,10 +81,10 @@ async fn ask(service: &PaymentService, order_id: &OrderId) -> Result<Answer, Api
             None => unknown("the reply leaves it out".to_owned()),
         },
         Err(AskError::Store(error)) => Err(error.into()),
-        // Nobody was asked: that says nothing about the order.
+        // The question wasn't sent, so the state of the order is unchanged.
         Err(AskError::NotYet(pause)) => {
-            tracing::warn!(order.id = %order_id, ?pause, "a caller would wait too long for an answer");
-            Err(ApiError::Unavailable)
+            tracing::warn!(order.id = %order_id, ?pause, "question not sent: its turn comes too late for the caller");
+            Err(ApiError::NotToBeAsked(pause))
         }
         Err(error) => unknown(chain(&error)),
     }

@@ -8,37 +8,30 @@ use order_store::Store;
 use super::ask_first::ask_first;
 use super::operate::{OperateOrder, operate, operation};
 use crate::http::Reconciliation;
-use crate::http::actor::Actor;
-use crate::http::body::Optional;
-use crate::http::error::ApiError;
-use crate::http::etag::IfMatch;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::path::OrderPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::actor::Actor;
+use crate::http::request::body::Optional;
+use crate::http::request::etag::IfMatch;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::OrderPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::wire;
 
-problems!(
-    InvalidRequest,
+command_problems!(
     NotFound,
     IllegalTransition,
     PaymentPending,
     PaymentRecorded,
     PaymentStateUnknown,
-    PreconditionFailed,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
+    PreconditionFailed
 );
 
 /// Cancel an order
 ///
-/// From `NOT_PAID` to `CANCELLED`, unless money was received for it. The payment service, if one is
-/// set, is asked first: an order that was paid, may be on its way to be paid, or that nobody knows
-/// about is not cancelled.
+/// From `NOT_PAID` to `CANCELLED`, unless a payment was received. If a payment service is
+/// configured, it is asked first: an order that is paid, or whose payment is pending or unknown,
+/// isn't cancelled.
 #[utoipa::path(
     post,
     path = "/v1/orders/{order_id}/cancel",
@@ -48,7 +41,7 @@ problems!(
     params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(
-        (status = 200, description = "The order, now or already `CANCELLED`.", body = wire::Order),
+        (status = 200, description = "The order, which is `CANCELLED`.", body = wire::Order),
         Problems,
     ),
 )]

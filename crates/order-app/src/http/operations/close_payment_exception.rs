@@ -7,24 +7,26 @@ use order_store::{Closed, Closing, Resolution, Store};
 use utoipa::ToSchema;
 
 use super::operate::moved_by;
-use crate::http::actor::Actor;
-use crate::http::body::{Command, Required};
-use crate::http::error::ApiError;
-use crate::http::fields::Fields;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::path::DigestPath;
-use crate::http::problem::Kind;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire_ops::Exception;
-use crate::http::{schemas, values};
+use crate::http::answer::error::ApiError;
+use crate::http::answer::problem::Kind;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::actor::Actor;
+use crate::http::request::body::{Command, Required};
+use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::DigestPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::http::request::values;
+use crate::wire::Exception;
+use crate::wire::schemas;
 
 /// How and why an exception is closed.
 #[derive(Debug, ToSchema)]
 pub(crate) struct ClosePaymentException {
     #[schema(value_type = schemas::Resolution)]
     resolution: Resolution,
-    /// Kept with the exception; the reason of the step if a mismatch is accepted.
+    /// Stored with the exception; if a mismatch is accepted, also the reason in the order's
+    /// history.
     #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
@@ -42,23 +44,12 @@ impl Command for ClosePaymentException {
     }
 }
 
-problems!(
-    InvalidRequest,
-    NotFound,
-    AlreadyClosed,
-    IllegalTransition,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(NotFound, AlreadyClosed, IllegalTransition);
 
 /// Close a payment exception
 ///
-/// `accepted` on a mismatch pays the order, which must be `NOT_PAID`. The same close again is no
-/// error.
+/// `accepted` for a mismatch pays the order, which must be `NOT_PAID`. Repeating the same close
+/// succeeds.
 #[utoipa::path(
     post,
     path = "/v1/payment-exceptions/{id}/close",
@@ -68,7 +59,7 @@ problems!(
     params(DigestPath, IdempotencyKey),
     request_body = ClosePaymentException,
     responses(
-        (status = 200, description = "The exception, closed.", body = Exception),
+        (status = 200, description = "The closed exception.", body = Exception),
         Problems,
     ),
 )]
@@ -95,7 +86,7 @@ pub(crate) async fn close_payment_exception(
         }
         Closed::Missing => Err(ApiError::NoSuchException(id)),
         Closed::ClosedOtherwise => {
-            let detail = "the exception was closed before, in another way or with another note";
+            let detail = "the exception is already closed with another resolution or note";
             Err(ApiError::AlreadyClosed(detail.to_owned()))
         }
         Closed::NotAcceptable(verdict) => {

@@ -6,28 +6,17 @@ use order_fsm::OrderEvent;
 use order_store::Store;
 
 use super::operate::{OperateOrder, operate, operation};
-use crate::http::actor::Actor;
-use crate::http::body::Optional;
-use crate::http::error::ApiError;
-use crate::http::etag::IfMatch;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::path::OrderPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::actor::Actor;
+use crate::http::request::body::Optional;
+use crate::http::request::etag::IfMatch;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::OrderPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::wire;
 
-problems!(
-    InvalidRequest,
-    NotFound,
-    IllegalTransition,
-    PreconditionFailed,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(NotFound, IllegalTransition, PreconditionFailed);
 
 /// Complete an order
 ///
@@ -41,7 +30,7 @@ problems!(
     params(OrderPath, IfMatch, IdempotencyKey),
     request_body = Option<OperateOrder>,
     responses(
-        (status = 200, description = "The order, now or already `DONE`.", body = wire::Order),
+        (status = 200, description = "The order, which is `DONE`.", body = wire::Order),
         Problems,
     ),
 )]

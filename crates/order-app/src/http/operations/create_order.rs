@@ -9,29 +9,31 @@ use order_store::{CreateOutcome, NewOrder, Store};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::http::actor::Actor;
-use crate::http::body::{Command, Required};
-use crate::http::error::ApiError;
-use crate::http::fields::Fields;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::{etag, schemas, values, wire};
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::actor::Actor;
+use crate::http::request::body::{Command, Required};
+use crate::http::request::etag;
+use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::query::{Nothing, Params};
+use crate::http::request::values;
+use crate::wire;
+use crate::wire::schemas;
 
-/// An order to be created.
+/// A new order.
 #[derive(Debug, ToSchema)]
 #[schema(examples(json!({"order_id": "OD-1", "amount": 1000, "currency": "CNY"})))]
 pub(crate) struct CreateOrder {
-    /// The business id; the caller chooses it.
+    /// The order's business id, chosen by the caller.
     #[schema(value_type = schemas::Id)]
     order_id: OrderId,
-    /// What is due.
+    /// The amount due.
     #[schema(value_type = schemas::Amount)]
     amount: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: Currency,
-    /// Until when it should be paid; may be in the past. Null or left out: the service knows how
-    /// long an order may be paid.
+    /// The payment deadline; may be in the past. If null or absent, the service sets it.
     #[schema(value_type = Option<schemas::Time>)]
     pay_by: Option<OffsetDateTime>,
 }
@@ -53,21 +55,12 @@ impl Command for CreateOrder {
     }
 }
 
-problems!(
-    InvalidRequest,
-    OrderExists,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(OrderExists);
 
 /// Create an order
 ///
-/// Payments that came before their order are applied with the creation: the answer may be `PAID`
-/// already. The same again is no error.
+/// Payments that arrived before the order are applied when it is created, so it may already be
+/// `PAID`. Creating the same order again succeeds.
 #[utoipa::path(
     post,
     path = "/v1/orders",
@@ -77,11 +70,11 @@ problems!(
     params(IdempotencyKey),
     request_body = CreateOrder,
     responses(
-        (status = 201, description = "The order as it is committed.", body = wire::Order, headers(
+        (status = 201, description = "The new order.", body = wire::Order, headers(
             ("Location" = String, description = "The path of the order."),
             ("ETag" = String, description = "The version, in quotes."),
         )),
-        (status = 200, description = "It was there before, the same.", body = wire::Order),
+        (status = 200, description = "The same order already existed.", body = wire::Order),
         Problems,
     ),
 )]

@@ -7,20 +7,20 @@ use order_store::{RunCounts, RunStart, RunState, StartedBy, Store};
 use utoipa::ToSchema;
 
 use crate::http::Reconciliation;
-use crate::http::body::{Command, Optional};
-use crate::http::error::ApiError;
-use crate::http::fields::Fields;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::values;
-use crate::http::wire_runs::Run;
-use crate::reconcile;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::body::{Command, Optional};
+use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::query::{Nothing, Params};
+use crate::http::request::values;
+use crate::random_id::random_id;
+use crate::wire::Run;
 
-/// How a run is made.
+/// The options of a run.
 #[derive(Debug, Default, ToSchema)]
 pub(crate) struct CreateReconciliation {
-    /// Roll everything back: the counts and findings say what would happen.
+    /// Roll back all changes: counts and findings say what would happen.
     #[schema(default = false)]
     dry_run: Option<bool>,
 }
@@ -35,21 +35,12 @@ impl Command for CreateReconciliation {
     }
 }
 
-problems!(
-    InvalidRequest,
-    AlreadyRunning,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(AlreadyRunning);
 
-/// Begin a reconciliation
+/// Start a reconciliation
 ///
-/// Asks the payment service about due orders: heals what was lost, cancels what can't be paid any
-/// more. One run works at a time; read it to see how far it is.
+/// Asks the payment service about due orders, records lost payments and cancels orders that can't
+/// be paid any more. Only one run is active at a time; read it to follow its progress.
 #[utoipa::path(
     post,
     path = "/v1/reconciliations",
@@ -61,9 +52,9 @@ problems!(
     responses(
         (
             status = 202,
-            description = "The run, begun.",
+            description = "The started run.",
             body = Run,
-            headers(("Location" = String, description = "Where the run is read.")),
+            headers(("Location" = String, description = "The path of the run.")),
         ),
         Problems,
     ),
@@ -75,12 +66,15 @@ pub(crate) async fn create_reconciliation(
     Optional(command): Optional<CreateReconciliation>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Run>), ApiError> {
     let dry_run = command.and_then(|command| command.dry_run).unwrap_or(false);
-    let run = match reconcile::begin(&store, StartedBy::Api, dry_run).await? {
+    let started = store
+        .start_run(random_id(), StartedBy::Api, dry_run, reconciliation.lease)
+        .await?;
+    let run = match started {
         RunStart::Started(run) => run,
         RunStart::AlreadyRunning { id } => return Err(ApiError::AlreadyRunning(id)),
     };
     if reconciliation.runs.try_send(run.clone()).is_err() {
-        // Nobody takes it over: the service is stopping.
+        // The job no longer takes runs: the service is stopping.
         let (id, nothing) = (run.id.clone(), RunCounts::default());
         store
             .end_run(id, RunState::Failed, nothing, Vec::new())

@@ -5,20 +5,20 @@ use axum::extract::State;
 use order_store::{Discarded, Store};
 use utoipa::ToSchema;
 
-use crate::http::body::{Command, Required};
-use crate::http::error::ApiError;
-use crate::http::fields::Fields;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::path::DigestPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::values;
-use crate::http::wire_ops::DeadLetter;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::body::{Command, Required};
+use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::DigestPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::http::request::values;
+use crate::wire::DeadLetter;
 
-/// Why a dead letter is given up.
+/// Why a dead letter is discarded.
 #[derive(Debug, ToSchema)]
 pub(crate) struct DiscardDeadLetter {
-    /// Kept with the letter.
+    /// Stored with the dead letter.
     #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     note: String,
 }
@@ -33,21 +33,11 @@ impl Command for DiscardDeadLetter {
     }
 }
 
-problems!(
-    InvalidRequest,
-    NotFound,
-    AlreadyClosed,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(NotFound, AlreadyClosed);
 
 /// Discard a dead letter
 ///
-/// The same discard again is no error.
+/// Discarding it again succeeds.
 #[utoipa::path(
     post,
     path = "/v1/dead-letters/{id}/discard",
@@ -57,7 +47,7 @@ problems!(
     params(DigestPath, IdempotencyKey),
     request_body = DiscardDeadLetter,
     responses(
-        (status = 200, description = "The letter, discarded.", body = DeadLetter),
+        (status = 200, description = "The discarded dead letter.", body = DeadLetter),
         Problems,
     ),
 )]
@@ -70,7 +60,7 @@ pub(crate) async fn discard_dead_letter(
     match store.discard_dead_letter(id.clone(), command.note).await? {
         Discarded::Discarded(letter) | Discarded::AlreadyThere(letter) => Ok(Json(letter.into())),
         Discarded::NotOpen(letter) => Err(ApiError::AlreadyClosed(format!(
-            "the dead letter is {}",
+            "the dead letter is already {}",
             letter.state
         ))),
         Discarded::Missing => Err(ApiError::NoSuchLetter(id)),

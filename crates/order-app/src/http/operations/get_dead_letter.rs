@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use order_store::Store;
 
-use crate::http::error::ApiError;
-use crate::http::path::DigestPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire_ops::DeadLetter;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::path::DigestPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::wire::DeadLetter;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 
@@ -21,7 +21,7 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     security(("token" = ["ops"])),
     params(DigestPath),
     responses(
-        (status = 200, description = "The message, byte for byte.", body = DeadLetter),
+        (status = 200, description = "The dead letter, with its message byte for byte.", body = DeadLetter),
         Problems,
     ),
 )]

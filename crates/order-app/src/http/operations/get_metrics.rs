@@ -5,7 +5,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::http::problem_docs::problems;
+use crate::http::document::problem_docs::problems;
 
 problems!(Internal, Unavailable);
 
@@ -17,7 +17,7 @@ problems!(Internal, Unavailable);
     tag = "service",
     security(("token" = ["ops"])),
     responses(
-        (status = 200, description = "Prometheus text.", body = String,
+        (status = 200, description = "Metrics in the Prometheus text format.", body = String,
             content_type = "text/plain"),
         Problems,
     ),

@@ -1,13 +1,11 @@
 //! `GET /openapi.json`.
 
-use std::sync::LazyLock;
-
-use axum::body::Bytes;
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-use crate::http::openapi::openapi_json;
-use crate::http::problem_docs::problems;
+use crate::http::Document;
+use crate::http::document::problem_docs::problems;
 
 problems!(Internal, Unavailable);
 
@@ -19,12 +17,11 @@ problems!(Internal, Unavailable);
     tag = "service",
     security(()),
     responses(
-        (status = 200, description = "OpenAPI 3.1.", body = Object,
+        (status = 200, description = "The OpenAPI 3.1 document.", body = Object,
             content_type = "application/json"),
         Problems,
     ),
 )]
-pub(crate) async fn get_openapi() -> impl IntoResponse {
-    static JSON: LazyLock<Bytes> = LazyLock::new(|| openapi_json().into());
-    ([(header::CONTENT_TYPE, "application/json")], JSON.clone())
+pub(crate) async fn get_openapi(State(document): State<Document>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], document.0)
 }

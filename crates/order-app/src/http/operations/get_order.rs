@@ -11,23 +11,26 @@ use order_fsm::OrderId;
 use order_store::{Order, Store};
 use tokio::time::Instant;
 
-use crate::http::deadline::Deadline;
-use crate::http::error::ApiError;
-use crate::http::etag::IfNoneMatch;
-use crate::http::path::OrderPath;
-use crate::http::prefer::{PREFERENCE_APPLIED, Wait};
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::telemetry::Waited;
-use crate::http::{etag, wire};
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::etag;
+use crate::http::request::etag::IfNoneMatch;
+use crate::http::request::path::OrderPath;
+use crate::http::request::prefer::{PREFERENCE_APPLIED, Wait};
+use crate::http::request::query::{Nothing, Params};
+use crate::http::server::deadline::Deadline;
+use crate::http::server::peer::Peer;
+use crate::http::server::telemetry::Waited;
 use crate::watch::{Ended, Waiter, Watch};
+use crate::wire;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 
 /// Get an order
 ///
-/// With `If-None-Match` and `Prefer: wait=N` the answer comes as soon as the order has another
-/// version, at the end of the time, or when the service stops; in the latter cases it is 304.
+/// With `If-None-Match` and `Prefer: wait=N` the answer is sent when the order gets another
+/// version, after N seconds, when the caller closes its side of the connection, or when the service
+/// stops; without a new version it is 304.
 #[utoipa::path(
     get,
     path = "/v1/orders/{order_id}",
@@ -36,13 +39,13 @@ problems!(InvalidRequest, NotFound, Internal, Unavailable);
     security(("token" = ["orders:read"])),
     params(OrderPath, IfNoneMatch, Wait),
     responses(
-        (status = 200, description = "The order as it is committed.", body = wire::Order, headers(
+        (status = 200, description = "The order.", body = wire::Order, headers(
             ("ETag" = String, description = "The version, in quotes."),
-            ("Preference-Applied" = String, description = "The wait, if one was asked for."),
+            ("Preference-Applied" = String, description = "The wait, if one was requested."),
         )),
-        (status = 304, description = "The order has one of the tags of `If-None-Match`.", headers(
+        (status = 304, description = "The order still has a version from `If-None-Match`.", headers(
             ("ETag" = String, description = "The version, in quotes."),
-            ("Preference-Applied" = String, description = "The wait, if one was asked for."),
+            ("Preference-Applied" = String, description = "The wait, if one was requested."),
         )),
         Problems,
     ),
@@ -51,11 +54,12 @@ pub(crate) async fn get_order(
     State(store): State<Store>,
     State(watch): State<Watch>,
     deadline: Deadline,
+    peer: Peer,
     OrderPath(order_id): OrderPath,
     Params(Nothing): Params<Nothing>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // Without a tag every version is another one: there is nothing to wait for.
+    // Without a tag every version is new to the caller, so there is nothing to wait for.
     let wait = Wait::of(&headers).filter(|_| headers.contains_key(header::IF_NONE_MATCH));
     let Some(wait) = wait else {
         let order = read(&store, order_id).await?;
@@ -63,7 +67,13 @@ pub(crate) async fn get_order(
     };
     let waiter = watch.enter(&order_id).ok_or(ApiError::Unavailable)?;
     deadline.put_off(wait.duration());
-    let order = changed(&store, order_id, &headers, wait, waiter).await?;
+    let end = Instant::now() + wait.duration();
+    let changed = changed(&store, &order_id, &headers, end, waiter);
+    let order = tokio::select! {
+        order = changed => order?,
+        // The caller is gone or no longer sends: its place is freed for others.
+        () = peer.hung_up() => read(&store, order_id.clone()).await?,
+    };
     let mut answer = answer(order, &headers);
     answer
         .headers_mut()
@@ -81,17 +91,16 @@ fn is_known(headers: &HeaderMap, version: i64) -> bool {
     etag::none_match_names(headers, &etag::of_version(version))
 }
 
-/// The order as soon as the caller doesn't know its version, at the end as it is. An order that
-/// can't move any more is waited for like any other: whoever asks in a loop must not spin.
+/// The order, as soon as it has a version that the caller doesn't know, or at the end of the wait.
+/// Orders in a terminal status are waited for as well, so that a caller in a loop doesn't spin.
 async fn changed(
     store: &Store,
-    order_id: OrderId,
+    order_id: &OrderId,
     headers: &HeaderMap,
-    wait: Wait,
+    end: Instant,
     mut waiter: Waiter,
 ) -> Result<Order, ApiError> {
-    let end = Instant::now() + wait.duration();
-    // Read after the place was taken: whatever commits from now on is told.
+    // Read after the watch began, so that no later commit is missed.
     let mut order = read(store, order_id.clone()).await?;
     while is_known(headers, order.version) {
         let wanted = |version| version > order.version && !is_known(headers, version);
@@ -109,13 +118,13 @@ async fn changed(
 fn answer(order: Order, headers: &HeaderMap) -> Response {
     let tag = etag::of_version(order.version);
     let unchanged = etag::none_match_names(headers, &tag);
-    // Kept, but asked about each time: that is what the tag is for.
+    // May be cached, but has to be revalidated with the tag each time.
     let headers = [
         (header::ETAG, tag),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
     if unchanged {
-        // A body of no declared length: a Content-Length here would have to be that of the 200.
+        // A body without a length: a Content-Length would have to be that of the 200.
         let nothing = Body::from_stream(futures_util::stream::empty::<Result<Bytes, Infallible>>());
         return (StatusCode::NOT_MODIFIED, headers, nothing).into_response();
     }

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use order_store::Store;
 
-use crate::http::error::ApiError;
-use crate::http::path::DigestPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire_ops::Exception;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::path::DigestPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::wire::Exception;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 

@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::probe::Probe;
 use crate::health::Health;
-use crate::http::problem_docs::problems;
+use crate::http::answer::probe::Probe;
+use crate::http::document::problem_docs::problems;
 
 problems!(Internal);
 
-/// Ask whether traffic is welcome
+/// Check whether the service is ready for traffic
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -19,8 +19,8 @@ problems!(Internal);
     tag = "service",
     security(()),
     responses(
-        (status = 200, description = "It is.", body = Probe),
-        (status = 503, description = "A check is down, or the service is stopping.", body = Probe,
+        (status = 200, description = "The service is ready.", body = Probe),
+        (status = 503, description = "The service isn't ready: `reasons` says why.", body = Probe,
             headers(("Retry-After" = i32, description = "Seconds."))),
         Problems,
     ),

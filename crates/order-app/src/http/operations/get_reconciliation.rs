@@ -4,17 +4,17 @@ use axum::Json;
 use axum::extract::State;
 use order_store::Store;
 
-use crate::http::error::ApiError;
-use crate::http::path::RunPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Nothing, Params};
-use crate::http::wire_runs::Run;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::path::RunPath;
+use crate::http::request::query::{Nothing, Params};
+use crate::wire::Run;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 
 /// Get a reconciliation
 ///
-/// Counts grow while it works; findings are there at its end.
+/// Counts grow while it is running; findings are available when it has ended.
 #[utoipa::path(
     get,
     path = "/v1/reconciliations/{id}",

@@ -3,57 +3,35 @@
 use axum::Json;
 use axum::extract::State;
 use order_store::{LetterState, Store};
-use utoipa::openapi::Ref;
-use utoipa::openapi::path::{Parameter, ParameterIn};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{DeadLetterList, PageQuery};
-use crate::http::problem_docs::problems;
-use crate::http::query::{Given, Parameters, Params, documented};
-use crate::http::schemas;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::DeadLetterList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::list::{ListQuery, filters};
+use crate::http::request::query::Params;
 
-/// Which dead letters, and which page of them.
+/// The filters.
 #[derive(Debug)]
-pub(crate) struct LettersQuery {
+pub(crate) struct LetterFilter {
     state: Option<LetterState>,
-    page: PageQuery,
 }
 
-impl Parameters for LettersQuery {
-    const NAMES: &'static [&'static str] = &["state", "limit", "cursor"];
-
-    fn read(given: &mut Given) -> Option<Self> {
-        let state = given.optional("state", str::parse);
-        Some(Self {
-            state,
-            page: PageQuery::read(given)?,
-        })
-    }
-}
-
-impl IntoParams for LettersQuery {
-    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let state = Ref::from_schema_name(schemas::LetterState::name());
-        let mut parameters = vec![documented("state", state, "Only in this state.")];
-        parameters.extend(PageQuery::into_params(place));
-        parameters
-    }
-}
+filters!("list_dead_letters": LetterFilter {
+    state: LetterState, word, "Only in this state.";
+});
 
 problems!(InvalidRequest, Internal, Unavailable);
 
 /// List dead letters
 ///
-/// Messages that nobody understood, oldest first.
+/// Messages that couldn't be processed, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/dead-letters",
     operation_id = "list_dead_letters",
     tag = "ops",
     security(("token" = ["ops"])),
-    params(LettersQuery),
+    params(ListQuery<LetterFilter>),
     responses(
         (status = 200, description = "A page of dead letters.", body = DeadLetterList),
         Problems,
@@ -61,12 +39,12 @@ problems!(InvalidRequest, Internal, Unavailable);
 )]
 pub(crate) async fn list_dead_letters(
     State(store): State<Store>,
-    Params(query): Params<LettersQuery>,
+    Params(query): Params<ListQuery<LetterFilter>>,
 ) -> Result<Json<DeadLetterList>, ApiError> {
-    let scope = Scope::new("list_dead_letters", &[query.state.map(LetterState::as_str)]);
-    let after = query.page.after(&scope)?;
-    let letters = store
-        .list_dead_letters(query.state, after, query.page.fetch())
+    let scope = query.scope();
+    let from = query.from(&scope)?;
+    let page = store
+        .list_dead_letters(query.filter.state, from, query.page.limit())
         .await?;
-    Ok(Json(query.page.cut(&scope, letters)))
+    Ok(Json(DeadLetterList::of(&scope, page)))
 }

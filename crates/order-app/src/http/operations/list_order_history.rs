@@ -4,18 +4,20 @@ use axum::Json;
 use axum::extract::State;
 use order_store::Store;
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{HistoryItemList, PageQuery};
-use crate::http::path::OrderPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::Params;
+use super::order_exists::order_exists;
+use crate::http::answer::cursor::Scope;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::HistoryItemList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::page::PageQuery;
+use crate::http::request::path::OrderPath;
+use crate::http::request::query::Params;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 
 /// List the history of an order
 ///
-/// The steps it took and those it was refused, oldest first. A refusal has the version it met and
+/// Its transitions and refusals, oldest first. A refusal has the order's version at that time and
 /// is listed once per version, event, reason and transaction.
 #[utoipa::path(
     get,
@@ -34,12 +36,13 @@ pub(crate) async fn list_order_history(
     OrderPath(order_id): OrderPath,
     Params(page): Params<PageQuery>,
 ) -> Result<Json<HistoryItemList>, ApiError> {
-    let scope = Scope::new("list_order_history", &[Some(order_id.as_str())]);
-    let after = page.after(&scope)?;
-    let items = store.history(order_id.clone(), after, page.fetch()).await?;
-    // Every order has its creation; behind the last item there is nothing either.
-    if items.is_empty() && store.get_order(order_id.clone()).await?.is_none() {
+    let scope = Scope::new("list_order_history", &[Some(order_id.to_string())]);
+    let from = page.from(&scope)?;
+    let items = store.history(order_id.clone(), from, page.limit()).await?;
+    // Every order has its creation, but a page after the last item is empty as well.
+    let nothing = items.items.is_empty() && items.unreadable == 0;
+    if nothing && !order_exists(&store, &order_id).await? {
         return Err(ApiError::NoSuchOrder(order_id));
     }
-    Ok(Json(page.cut(&scope, items)))
+    Ok(Json(HistoryItemList::of(&scope, items)))
 }

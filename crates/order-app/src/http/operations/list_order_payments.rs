@@ -2,20 +2,22 @@
 
 use axum::Json;
 use axum::extract::State;
-use order_store::Store;
+use order_store::{Place, Store};
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{PageQuery, PaymentList};
-use crate::http::path::OrderPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::Params;
+use super::order_exists::order_exists;
+use crate::http::answer::cursor::Scope;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::PaymentList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::page::PageQuery;
+use crate::http::request::path::OrderPath;
+use crate::http::request::query::Params;
 
 problems!(InvalidRequest, NotFound, Internal, Unavailable);
 
 /// List the payments of an order
 ///
-/// Recorded payments, oldest first; also those that wait for an order that doesn't exist yet.
+/// Recorded payments, oldest first, including those that wait for an order that doesn't exist yet.
 #[utoipa::path(
     get,
     path = "/v1/orders/{order_id}/payments",
@@ -33,15 +35,16 @@ pub(crate) async fn list_order_payments(
     OrderPath(order_id): OrderPath,
     Params(page): Params<PageQuery>,
 ) -> Result<Json<PaymentList>, ApiError> {
-    let scope = Scope::new("list_order_payments", &[Some(order_id.as_str())]);
-    let after = page.after(&scope)?;
-    let first = after.is_none();
+    let scope = Scope::new("list_order_payments", &[Some(order_id.to_string())]);
+    let from = page.from(&scope)?;
+    let first = from == Place::START;
     let payments = store
-        .order_payments(order_id.clone(), after, page.fetch())
+        .order_payments(order_id.clone(), from, page.limit())
         .await?;
-    // A cursor came from a payment, so that only a first page can be about nothing.
-    if first && payments.is_empty() && store.get_order(order_id.clone()).await?.is_none() {
+    // A cursor comes from a payment, so only a first page can be about an unknown order.
+    let nothing = first && payments.items.is_empty() && payments.unreadable == 0;
+    if nothing && !order_exists(&store, &order_id).await? {
         return Err(ApiError::NoSuchOrderOrPayment(order_id));
     }
-    Ok(Json(page.cut(&scope, payments)))
+    Ok(Json(PaymentList::of(&scope, payments)))
 }

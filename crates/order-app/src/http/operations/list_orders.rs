@@ -2,99 +2,25 @@
 
 use axum::Json;
 use axum::extract::State;
-use order_fsm::OrderStatus;
 use order_store::{OrderFilter, Store};
-use time::OffsetDateTime;
-use utoipa::openapi::Ref;
-use utoipa::openapi::path::{Parameter, ParameterIn};
-use utoipa::{IntoParams, ToSchema};
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{OrderList, PageQuery};
-use crate::http::problem_docs::problems;
-use crate::http::query::{Given, Parameters, Params, documented};
-use crate::http::schemas;
-use crate::time_format;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::OrderList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::list::{ListQuery, filters};
+use crate::http::request::query::Params;
 
-/// Which orders, and which page of them.
-#[derive(Debug)]
-pub(crate) struct OrdersQuery {
-    filter: OrderFilter,
-    page: PageQuery,
-}
-
-impl Parameters for OrdersQuery {
-    const NAMES: &'static [&'static str] = &[
-        "status",
-        "created_after",
-        "created_before",
-        "limit",
-        "cursor",
-    ];
-
-    fn read(given: &mut Given) -> Option<Self> {
-        let filter = OrderFilter {
-            status: given.optional("status", str::parse),
-            created_after: given.optional("created_after", time_format::parse),
-            created_before: given.optional("created_before", time_format::parse),
-        };
-        Some(Self {
-            filter,
-            page: PageQuery::read(given)?,
-        })
-    }
-}
-
-impl OrdersQuery {
-    fn scope(&self) -> Scope {
-        let OrderFilter {
-            status,
-            created_after,
-            created_before,
-        } = &self.filter;
-        // With nanoseconds: two times of one microsecond may be two filters.
-        let time = |at: &Option<OffsetDateTime>| at.map(|at| at.unix_timestamp_nanos().to_string());
-        let (after, before) = (time(created_after), time(created_before));
-        let filters = [
-            status.map(OrderStatus::as_str),
-            after.as_deref(),
-            before.as_deref(),
-        ];
-        Scope::new("list_orders", &filters)
-    }
-}
-
-impl IntoParams for OrdersQuery {
-    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let name = |name| Ref::from_schema_name(name);
-        let mut parameters = vec![
-            documented(
-                "status",
-                name(schemas::OrderStatus::name()),
-                "Only in this status.",
-            ),
-            documented(
-                "created_after",
-                name(schemas::Time::name()),
-                "Only created at this time or later. A plus in a query is written `%2B`.",
-            ),
-            documented(
-                "created_before",
-                name(schemas::Time::name()),
-                "Only created before this time.",
-            ),
-        ];
-        parameters.extend(PageQuery::into_params(place));
-        parameters
-    }
-}
+filters!("list_orders": OrderFilter {
+    status: OrderStatus, word, "Only in this status.";
+    created_after: Time, time, "Only created at this time or later. A plus in a query is written `%2B`.";
+    created_before: Time, time, "Only created before this time. A plus in a query is written `%2B`.";
+});
 
 problems!(InvalidRequest, Internal, Unavailable);
 
 /// List orders
 ///
-/// Oldest first. A page looks at a bounded number of orders: with `status` it may be short or even
+/// Oldest first. A page reads a limited number of orders, so with `status` it may be short or even
 /// empty; only a null `next_cursor` ends the list.
 #[utoipa::path(
     get,
@@ -102,7 +28,7 @@ problems!(InvalidRequest, Internal, Unavailable);
     operation_id = "list_orders",
     tag = "orders",
     security(("token" = ["orders:read"])),
-    params(OrdersQuery),
+    params(ListQuery<OrderFilter>),
     responses(
         (status = 200, description = "A page of orders.", body = OrderList),
         Problems,
@@ -110,12 +36,12 @@ problems!(InvalidRequest, Internal, Unavailable);
 )]
 pub(crate) async fn list_orders(
     State(store): State<Store>,
-    Params(query): Params<OrdersQuery>,
+    Params(query): Params<ListQuery<OrderFilter>>,
 ) -> Result<Json<OrderList>, ApiError> {
     let scope = query.scope();
-    let after = query.page.after(&scope)?;
+    let from = query.from(&scope)?;
     let page = store
-        .list_orders(query.filter, after, query.page.limit())
+        .list_orders(query.filter, from, query.page.limit())
         .await?;
-    Ok(Json(OrderList::of(&scope, page.orders, page.next)))
+    Ok(Json(OrderList::of(&scope, page)))
 }

@@ -2,91 +2,32 @@
 
 use axum::Json;
 use axum::extract::State;
-use order_fsm::{OrderId, Verdict};
-use order_store::{ExceptionFilter, ExceptionState, Store};
-use utoipa::openapi::Ref;
-use utoipa::openapi::path::{Parameter, ParameterIn};
-use utoipa::{IntoParams, ToSchema};
+use order_store::{ExceptionFilter, Store};
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{ExceptionList, PageQuery};
-use crate::http::problem_docs::problems;
-use crate::http::query::{Given, Parameters, Params, documented};
-use crate::http::schemas;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::ExceptionList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::list::{ListQuery, filters};
+use crate::http::request::query::Params;
 
-/// Which exceptions, and which page of them.
-#[derive(Debug)]
-pub(crate) struct ExceptionsQuery {
-    filter: ExceptionFilter,
-    page: PageQuery,
-}
-
-impl Parameters for ExceptionsQuery {
-    const NAMES: &'static [&'static str] = &["state", "verdict", "order_id", "limit", "cursor"];
-
-    fn read(given: &mut Given) -> Option<Self> {
-        let filter = ExceptionFilter {
-            state: given.optional("state", str::parse),
-            verdict: given.optional("verdict", str::parse),
-            order_id: given.optional("order_id", str::parse),
-        };
-        Some(Self {
-            filter,
-            page: PageQuery::read(given)?,
-        })
-    }
-}
-
-impl ExceptionsQuery {
-    fn scope(&self) -> Scope {
-        let ExceptionFilter {
-            state,
-            verdict,
-            order_id,
-        } = &self.filter;
-        let filters = [
-            state.map(ExceptionState::as_str),
-            verdict.map(Verdict::as_str),
-            order_id.as_ref().map(OrderId::as_str),
-        ];
-        Scope::new("list_payment_exceptions", &filters)
-    }
-}
-
-impl IntoParams for ExceptionsQuery {
-    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let name = |name| Ref::from_schema_name(name);
-        let mut parameters = vec![
-            documented(
-                "state",
-                name(schemas::ExceptionState::name()),
-                "Only in this state.",
-            ),
-            documented(
-                "verdict",
-                name(schemas::Verdict::name()),
-                "Only with this verdict.",
-            ),
-            documented("order_id", name(schemas::Id::name()), "Only of this order."),
-        ];
-        parameters.extend(PageQuery::into_params(place));
-        parameters
-    }
-}
+filters!("list_payment_exceptions": ExceptionFilter {
+    state: ExceptionState, word, "Only in this state.";
+    verdict: Verdict, word, "Only with this verdict.";
+    order_id: Id, word, "Only of this order.";
+});
 
 problems!(InvalidRequest, Internal, Unavailable);
 
 /// List payment exceptions
 ///
-/// What needs a person, oldest first.
+/// Payments that need a person, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/payment-exceptions",
     operation_id = "list_payment_exceptions",
     tag = "ops",
     security(("token" = ["ops"])),
-    params(ExceptionsQuery),
+    params(ListQuery<ExceptionFilter>),
     responses(
         (status = 200, description = "A page of exceptions.", body = ExceptionList),
         Problems,
@@ -94,12 +35,12 @@ problems!(InvalidRequest, Internal, Unavailable);
 )]
 pub(crate) async fn list_payment_exceptions(
     State(store): State<Store>,
-    Params(query): Params<ExceptionsQuery>,
+    Params(query): Params<ListQuery<ExceptionFilter>>,
 ) -> Result<Json<ExceptionList>, ApiError> {
     let scope = query.scope();
-    let after = query.page.after(&scope)?;
-    let exceptions = store
-        .list_exceptions(query.filter, after, query.page.fetch())
+    let from = query.from(&scope)?;
+    let page = store
+        .list_exceptions(query.filter, from, query.page.limit())
         .await?;
-    Ok(Json(query.page.cut(&scope, exceptions)))
+    Ok(Json(ExceptionList::of(&scope, page)))
 }

@@ -4,17 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use order_store::Store;
 
-use crate::http::cursor::Scope;
-use crate::http::error::ApiError;
-use crate::http::page::{PageQuery, RunList};
-use crate::http::problem_docs::problems;
-use crate::http::query::Params;
+use crate::http::answer::cursor::Scope;
+use crate::http::answer::error::ApiError;
+use crate::http::answer::page::RunList;
+use crate::http::document::problem_docs::problems;
+use crate::http::request::page::PageQuery;
+use crate::http::request::query::Params;
 
 problems!(InvalidRequest, Internal, Unavailable);
 
 /// List reconciliations
 ///
-/// Newest first: the question is how the last ones went.
+/// Newest first.
 #[utoipa::path(
     get,
     path = "/v1/reconciliations",
@@ -32,7 +33,7 @@ pub(crate) async fn list_reconciliations(
     Params(page): Params<PageQuery>,
 ) -> Result<Json<RunList>, ApiError> {
     let scope = Scope::new("list_reconciliations", &[]);
-    let before = page.after(&scope)?;
-    let runs = store.list_runs(before, page.fetch()).await?;
-    Ok(Json(page.cut(&scope, runs)))
+    let from = page.from(&scope)?;
+    let runs = store.list_runs(from, page.limit()).await?;
+    Ok(Json(RunList::of(&scope, runs)))
 }

@@ -1,4 +1,4 @@
-//! The operations, one a file, named as in the document.
+//! The operations, one per file, named as in the document.
 
 mod ask_first;
 pub(crate) mod cancel_order;
@@ -23,6 +23,6 @@ pub(crate) mod list_payment_exceptions;
 pub(crate) mod list_payments;
 pub(crate) mod list_reconciliations;
 mod operate;
-mod probe;
+mod order_exists;
 pub(crate) mod replay_dead_letter;
 pub(crate) mod ship_order;

@@ -2,22 +2,25 @@
 
 use axum::Json;
 use order_fsm::{OrderEvent, OrderId};
-use order_store::{HistoryCursor, Operated, Operation, Order, Outcome, RefusedAs, Source, Store};
+use order_store::{
+    HistoryCursor, Operated, Operation, Order, Outcome, Place, RefusedAs, Source, Store,
+};
 use time::macros::datetime;
 use utoipa::ToSchema;
 
-use crate::http::actor::Actor;
-use crate::http::body::Command;
-use crate::http::error::ApiError;
-use crate::http::etag::IfMatch;
-use crate::http::fields::Fields;
-use crate::http::problem::Kind;
-use crate::http::{values, wire};
+use crate::http::answer::error::ApiError;
+use crate::http::answer::problem::Kind;
+use crate::http::request::actor::Actor;
+use crate::http::request::body::Command;
+use crate::http::request::etag::IfMatch;
+use crate::http::request::fields::Fields;
+use crate::http::request::values;
+use crate::wire;
 
-/// Why an order is moved.
+/// Why an order is shipped, completed or cancelled.
 #[derive(Debug, ToSchema)]
 pub(crate) struct OperateOrder {
-    /// Kept in the history.
+    /// Stored in the order's history.
     #[schema(min_length = 1, max_length = 500, pattern = r"^[^\x00]*$")]
     reason: Option<String>,
 }
@@ -32,7 +35,7 @@ impl Command for OperateOrder {
     }
 }
 
-/// What a request asks for.
+/// The operation that a request describes.
 pub(crate) fn operation(
     event: OrderEvent,
     order_id: OrderId,
@@ -47,7 +50,7 @@ pub(crate) fn operation(
         actor,
         reason: command.and_then(|command| command.reason),
         if_version,
-        // The history names a refusal as the caller was told.
+        // The history names a refusal by the slug that the caller gets.
         refused_as: RefusedAs {
             illegal: Kind::IllegalTransition.row().slug,
             money_held: Kind::PaymentRecorded.row().slug,
@@ -55,7 +58,7 @@ pub(crate) fn operation(
     }
 }
 
-/// Moves an order. Being there already is no error; everything else that isn't a step is.
+/// Advances an order. An order that already has the target status succeeds too.
 pub(crate) async fn operate(
     store: &Store,
     operation: Operation,
@@ -79,13 +82,13 @@ pub(crate) async fn operate(
     }
 }
 
-/// The step that led to this version. A version is never written again, so that reading it after
-/// the refusal tells the same.
+/// The transition that led to this version. Versions are never rewritten, so it may be read after
+/// the refusal.
 pub(crate) async fn moved_by(
     store: &Store,
     order: &Order,
 ) -> Result<Option<wire::HistoryItem>, ApiError> {
-    // Behind every refusal that met the version before.
+    // After every refusal at the previous version.
     let before = HistoryCursor {
         version: order.version - 1,
         refused: true,
@@ -96,9 +99,10 @@ pub(crate) async fn moved_by(
         transaction_id: String::new(),
     };
     let items = store
-        .history(order.order_id.clone(), Some(before), 1)
+        .history(order.order_id.clone(), Place::after(before), 1)
         .await?;
     let step = items
+        .items
         .into_iter()
         .next()
         .filter(|item| item.outcome == Outcome::Applied);

@@ -9,17 +9,17 @@ use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, PartialSchema};
 
 use crate::http::InboundSubject;
-use crate::http::body::{Command, Optional};
-use crate::http::error::ApiError;
-use crate::http::fields::Fields;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::path::DigestPath;
-use crate::http::problem_docs::problems;
-use crate::http::query::{Given, Parameters, Params, documented};
-use crate::http::wire_ops::Replay;
+use crate::http::answer::error::ApiError;
+use crate::http::document::problem_docs::command_problems;
+use crate::http::request::body::{Command, Optional};
+use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::DigestPath;
+use crate::http::request::query::{Given, Parameters, Params, documented};
 use crate::payment_event::decode;
+use crate::wire::Replay;
 
-/// What to tell instead of the letter's own body.
+/// The body to use instead of the dead letter's own.
 #[derive(Debug, ToSchema)]
 pub(crate) struct ReplayDeadLetter {
     /// The corrected event.
@@ -46,7 +46,7 @@ fn object(value: &RawValue) -> Result<String, String> {
     }
 }
 
-/// Whether anything is kept.
+/// The options of a replay.
 #[derive(Debug)]
 pub(crate) struct ReplayQuery {
     dry_run: bool,
@@ -66,27 +66,17 @@ impl IntoParams for ReplayQuery {
         vec![documented(
             "dry_run",
             bool::schema(),
-            "Roll everything back; only say what would be.",
+            "Roll back all changes; only report what would happen.",
         )]
     }
 }
 
-problems!(
-    InvalidRequest,
-    NotFound,
-    AlreadyClosed,
-    IdempotencyKeyInUse,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    IdempotencyKeyReused,
-    Internal,
-    Unavailable,
-);
+command_problems!(NotFound, AlreadyClosed);
 
 /// Replay a dead letter
 ///
-/// Told like a message, in one transaction with the letter's state. What is still not understood
-/// is answered with 400 and the reason, and the letter stays open.
+/// Processed like a message, in one transaction with the dead letter's state. If it still can't be
+/// processed, the answer is 400 with the reason, and the dead letter stays open.
 #[utoipa::path(
     post,
     path = "/v1/dead-letters/{id}/replay",
@@ -96,7 +86,7 @@ problems!(
     params(DigestPath, ReplayQuery, IdempotencyKey),
     request_body = Option<ReplayDeadLetter>,
     responses(
-        (status = 200, description = "What it did, or would have done.", body = Replay),
+        (status = 200, description = "The result, or with `dry_run` the expected one.", body = Replay),
         Problems,
     ),
 )]
@@ -139,5 +129,5 @@ fn provider<'a>(letter: &'a DeadLetter, inbound: &InboundSubject) -> &'a str {
 }
 
 fn not_open(state: order_store::LetterState) -> ApiError {
-    ApiError::AlreadyClosed(format!("the dead letter is {state}"))
+    ApiError::AlreadyClosed(format!("the dead letter is already {state}"))
 }

@@ -1,16 +1,20 @@
 //! Who is let in, at every route there is.
 
+use std::convert::Infallible;
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode};
-use futures_util::StreamExt as _;
 use serde_json::Value;
 
 use super::app::{Answer, TestApp};
-use crate::http::access::Access;
-use crate::http::{openapi, openapi_json, router};
+use crate::http::openapi;
+use crate::http::server::access::Access;
+use crate::http::{openapi_json, router};
 use crate::tokens::{NewToken, Scope, Tokens, issue};
 
 /// The API with tokens.
@@ -47,7 +51,13 @@ impl Closed {
                 scopes: scopes.clone(),
                 expires: None,
             };
-            secrets.push((scopes, issue(&file, &new).unwrap()));
+            let mut secret = String::new();
+            issue(&file, &new, |made| {
+                secret.push_str(made);
+                Ok(())
+            })
+            .unwrap();
+            secrets.push((scopes, secret));
         }
         let expired = "an-expired-secret".to_owned();
         let digest = "sha256:DIGEST".replace("DIGEST", EXPIRED_DIGEST);
@@ -68,7 +78,11 @@ impl Closed {
         }
     }
 
-    fn secret(&self, scopes: &[Scope]) -> &str {
+    pub(super) fn router(&self) -> Router {
+        self.app.router.clone()
+    }
+
+    pub(super) fn secret(&self, scopes: &[Scope]) -> &str {
         let found = self.secrets.iter().find(|(known, _)| known == scopes);
         &found.unwrap().1
     }
@@ -271,16 +285,30 @@ async fn one_authorization_is_enough() {
 }
 
 #[tokio::test]
-async fn a_stranger_s_body_is_not_read() {
+async fn a_stranger_s_body_is_dropped_and_not_waited_for() {
+    const CHUNK: usize = 64 * 1024;
     let closed = Closed::start(None).await;
-    let body = futures_util::stream::repeat_with(|| -> Result<Bytes, std::io::Error> {
-        panic!("the body is read")
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = taken.clone();
+    let endless = futures_util::stream::repeat_with(move || {
+        counter.fetch_add(CHUNK, Ordering::Relaxed);
+        Ok::<_, Infallible>(Bytes::from(vec![b' '; CHUNK]))
     });
-    let endless = Body::from_stream(body.chain(futures_util::stream::pending()));
-    let request = Request::post("/v1/orders").header("content-type", "application/json");
-    let asked = closed.app.send(request.body(endless).unwrap());
-    let answer = tokio::time::timeout(Duration::from_secs(2), asked).await;
-    answer.unwrap().problem(401, "unauthenticated");
+    let silent = futures_util::stream::pending::<Result<Bytes, Infallible>>();
+    for body in [Body::from_stream(endless), Body::from_stream(silent)] {
+        let request = Request::post("/v1/orders").header("content-type", "application/json");
+        let asked = closed.app.send(request.body(body).unwrap());
+        let answer = tokio::time::timeout(Duration::from_secs(10), asked).await;
+        let answer = answer.expect("an answer, whatever becomes of the body");
+        answer.problem(401, "unauthenticated");
+        assert_eq!(answer.header("connection"), Some("close"), "{answer}");
+    }
+    let taken = taken.load(Ordering::Relaxed);
+    assert!((1..=1024 * 1024 + CHUNK).contains(&taken), "{taken}");
+    // One that is all there doesn't end the connection.
+    let answer = closed.ask(&Method::POST, "/v1/orders", None).await;
+    answer.problem(401, "unauthenticated");
+    assert_eq!(answer.header("connection"), None, "{answer}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::request::Builder;
-use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use order_fsm::{Content, PaymentKey, Verdict};
 use order_store::{
@@ -22,7 +22,8 @@ use tokio::sync::{Mutex, mpsc};
 use tower::ServiceExt as _;
 
 use crate::health::Health;
-use crate::http::{Commands, HttpState, Reconciliation, idempotency, openapi_json, router};
+use crate::http::server::idempotency;
+use crate::http::{Commands, HttpState, Reconciliation, openapi_json, router};
 use crate::payment_service::PaymentService;
 use crate::watch::Watch;
 
@@ -92,7 +93,11 @@ impl TestApp {
             health.clone(),
             metrics,
             "payments.events",
-            Reconciliation { service, runs },
+            Reconciliation {
+                service,
+                runs,
+                lease: Duration::from_secs(30),
+            },
         );
         let state = state.watching(watch.clone());
         let commands = state.commands();
@@ -119,6 +124,7 @@ impl TestApp {
         let reconciliation = Reconciliation {
             service: None,
             runs,
+            lease: Duration::from_secs(30),
         };
         let health = self.health.clone();
         HttpState::new(store, health, metrics, "payments.events", reconciliation)
@@ -209,8 +215,15 @@ fn fits(template: &str, path: &str) -> bool {
             .all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
 }
 
+/// With a `Host`, as every client sends one, if there is none.
+pub(super) fn addressed(mut request: Request<Body>) -> Request<Body> {
+    let host = HeaderValue::from_static("localhost:8080");
+    request.headers_mut().entry(header::HOST).or_insert(host);
+    request
+}
+
 pub(super) async fn send(router: &Router, request: Request<Body>) -> Answer {
-    let response = router.clone().oneshot(request).await.unwrap();
+    let response = router.clone().oneshot(addressed(request)).await.unwrap();
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap().to_vec();
     Answer {

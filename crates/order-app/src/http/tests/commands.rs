@@ -12,13 +12,15 @@ use axum::{Router, routing};
 use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
-use super::app::{TestApp, post, send};
-use crate::http::access::Access;
-use crate::http::{Commands, commands, layers};
+use super::app::{TestApp, addressed, post, send};
+use crate::http::Commands;
+use crate::http::server::access::Access;
+use crate::http::server::carry_out;
+use crate::http::server::layers;
 
 /// Lets a request run for some polls, then goes away; whether it was answered before.
 async fn cut(app: &TestApp, request: Request<Body>, polls: usize) -> bool {
-    let mut answer = Box::pin(app.router.clone().oneshot(request));
+    let mut answer = Box::pin(app.router.clone().oneshot(addressed(request)));
     for _ in 0..polls {
         let ready = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context).is_ready())).await;
         if ready {
@@ -104,7 +106,7 @@ fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
                 "waited"
             }),
         )
-        .route_layer(from_fn_with_state(state, commands::carry_out));
+        .route_layer(from_fn_with_state(state, carry_out::carry_out));
     layers::around(router, Access::open(), Duration::from_secs(10))
 }
 
@@ -126,7 +128,7 @@ async fn commands_without_callers_are_bounded() {
     let router = told(&app, commands.clone(), go_on.clone());
     let request = |path: &str| post(path).body(Body::empty()).unwrap();
     for _ in 0..3 {
-        let mut abandoned = Box::pin(router.clone().oneshot(request("/wait")));
+        let mut abandoned = Box::pin(router.clone().oneshot(addressed(request("/wait"))));
         poll_fn(|context| Poll::Ready(abandoned.as_mut().poll(context).is_ready())).await;
     }
     assert_eq!(commands.running(), 2);

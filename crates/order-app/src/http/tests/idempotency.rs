@@ -5,11 +5,13 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse as _;
-use order_store::{Clock, KeyedRequest};
+use order_payment_mock::{Answer as Said, Fault, Script};
+use order_store::{Clock, KeyedRequest, RunCounts, RunState};
 
 use super::access::Closed;
 use super::app::{Answer, NOW, TestApp, post, send};
-use crate::http::idempotency;
+use super::reconciliations::asking;
+use crate::http::server::idempotency;
 use crate::tokens::Scope;
 
 const ORDER: &str = r#"{"order_id":"OD-1","amount":1000,"currency":"CNY"}"#;
@@ -183,7 +185,7 @@ async fn a_body_that_is_too_large_claims_no_key() {
 #[tokio::test]
 async fn answers_that_may_pass_release_the_key_for_the_same_request() {
     let app = TestApp::start().await;
-    for status in [401, 403, 429, 500, 503] {
+    for status in [401, 403, 412, 429, 500, 503] {
         let key = format!("k{status}");
         let request = |digest: &str| KeyedRequest {
             actor: "shop".to_owned(),
@@ -206,6 +208,87 @@ async fn answers_that_may_pass_release_the_key_for_the_same_request() {
         assert_eq!(again.status(), 200, "{status}");
         assert_eq!(again.headers()["idempotent-replayed"], "true");
     }
+}
+
+/// Sends a request whose order is at `version`.
+async fn expecting(app: &TestApp, version: i64) -> Answer {
+    let cancel = post("/v1/orders/OD-1/cancel")
+        .header("idempotency-key", "k1")
+        .header("if-match", format!("\"{version}\""));
+    app.send(cancel.body(Body::empty()).unwrap()).await
+}
+
+#[tokio::test]
+async fn another_version_than_expected_does_not_use_up_the_key() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    for _ in 0..2 {
+        let refused = expecting(&app, 7).await;
+        refused.problem(412, "precondition-failed");
+        assert_eq!(refused.header("idempotent-replayed"), None, "{refused}");
+    }
+    // The key stays that request's.
+    ask(&app, "/v1/orders/OD-1/ship", "k1", "")
+        .await
+        .problem(422, "idempotency-key-reused");
+    let done = expecting(&app, 1).await;
+    assert_eq!(done.json()["status"], "CANCELLED", "{done}");
+    assert_replayed(&done, &expecting(&app, 7).await);
+}
+
+#[tokio::test]
+async fn what_the_payment_service_said_for_now_does_not_use_up_the_key() {
+    let cancel = "/v1/orders/OD-1/cancel";
+    for (answer, fault, slug) in [
+        (Said::pending(), None, "payment-pending"),
+        (Said::absent(), None, "payment-state-unknown"),
+        (
+            Said::unpaid(),
+            Some(Fault::Status(500)),
+            "payment-state-unknown",
+        ),
+    ] {
+        let mut script = Script::all(answer);
+        if let Some(fault) = fault {
+            script.always(fault);
+        }
+        let (app, mock) = asking(script).await;
+        for _ in 0..2 {
+            let refused = ask(&app, cancel, "k1", "").await;
+            refused.problem(409, slug);
+            assert_eq!(refused.header("idempotent-replayed"), None, "{refused}");
+        }
+        assert_eq!(mock.asked().questions, 2, "{slug}");
+        ask(&app, cancel, "k1", "{}")
+            .await
+            .problem(422, "idempotency-key-reused");
+        mock.script(|script| *script = Script::all(Said::unpaid_for_good()));
+        let done = ask(&app, cancel, "k1", "").await;
+        assert_eq!(done.json()["status"], "CANCELLED", "{done}");
+        assert_replayed(&done, &ask(&app, cancel, "k1", "").await);
+    }
+}
+
+#[tokio::test]
+async fn a_run_at_work_does_not_use_up_the_key() {
+    let app = TestApp::start().await;
+    let runs = "/v1/reconciliations";
+    let begun = app.post(runs, "").await;
+    let id = begun.json()["id"].as_str().unwrap().to_owned();
+    ask(&app, runs, "k1", "")
+        .await
+        .problem(409, "already-running");
+    ask(&app, runs, "k1", "{}")
+        .await
+        .problem(422, "idempotency-key-reused");
+    let ended = app
+        .store
+        .end_run(id, RunState::Done, RunCounts::default(), Vec::new());
+    ended.await.unwrap();
+    app.begun.lock().await.recv().await.unwrap();
+    let second = ask(&app, runs, "k1", "").await;
+    assert_eq!(second.status, 202, "{second}");
+    assert_replayed(&second, &ask(&app, runs, "k1", "").await);
 }
 
 #[tokio::test]

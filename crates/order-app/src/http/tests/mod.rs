@@ -3,6 +3,7 @@
 mod access;
 mod app;
 mod bodies;
+mod browsers;
 mod commands;
 mod create_order;
 mod cursors;
@@ -19,6 +20,7 @@ mod ops;
 mod problems;
 mod queries;
 mod reconciliations;
+mod refused_bodies;
 mod serve;
 mod service;
 mod telemetry;

@@ -9,17 +9,17 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
+use order_payment_mock::{Answer as Known, Mock, Script};
+use order_store::Store;
 use utoipa::openapi::OpenApi;
-
-use serde_json::json;
 
 use super::access::Closed;
 use super::app::{self, Answer, TestApp};
-use crate::http::access::Access;
-use crate::http::error::ApiError;
-use crate::http::layers;
-use crate::http::problem::Kind;
-use crate::payment_service::stub::{Say, Stub};
+use crate::http::answer::error::ApiError;
+use crate::http::answer::problem::Kind;
+use crate::http::server::access::Access;
+use crate::http::server::layers;
+use crate::payment_service::PaymentService;
 use crate::tokens::Scope;
 
 /// A router whose operations go wrong in the ways that tests can't bring about from outside.
@@ -59,14 +59,12 @@ async fn ask(router: &Router, path: &str) -> Answer {
 
 #[tokio::test]
 async fn every_kind_of_problem_is_told_in_the_same_form() {
-    let stub = Stub::start(|_| {
-        Say::Entries(vec![
-            json!({ "order_id": "OD-2", "state": "unpaid" }),
-            json!({ "order_id": "OD-PENDING", "state": "pending" }),
-        ])
-    })
-    .await;
-    let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
+    let mut script = Script::default();
+    script.set("OD-2", Known::unpaid());
+    script.set("OD-PENDING", Known::pending());
+    let (_mock, url) = Mock::over_http(script).await.unwrap();
+    let asking = |store: &Store| Some(PaymentService::at(&url, store, Duration::ZERO));
+    let app = TestApp::start_asking(asking).await;
     let faulty = faulty();
     let closed = Closed::start(None).await;
     let seldom = Access::new(None, NonZeroU32::new(1), &OpenApi::default());
@@ -172,7 +170,7 @@ async fn targets_that_are_no_paths_are_not_found() {
     for (method, target) in [
         (Method::OPTIONS, "*"),
         (Method::GET, "*"),
-        (Method::CONNECT, "orderd:8080"),
+        (Method::CONNECT, "localhost:8080"),
     ] {
         let request = Request::builder()
             .method(&method)
@@ -181,7 +179,7 @@ async fn targets_that_are_no_paths_are_not_found() {
             .unwrap();
         app.send(request).await.problem(404, "not-found");
     }
-    let absolute = app.get("http://orderd:8080/livez").await;
+    let absolute = app.get("http://localhost:8080/livez").await;
     assert_eq!(absolute.status, 200, "{absolute}");
 }
 

@@ -40,6 +40,43 @@ async fn parameters_that_are_wrong_unknown_or_given_twice_are_refused_by_name() 
 }
 
 #[tokio::test]
+async fn a_plus_that_was_read_as_a_space_is_hinted_at() {
+    let app = TestApp::start().await;
+    app.create("OD-1").await;
+    let status = async |value: &str| {
+        let uri = format!("/v1/orders?created_after={value}");
+        app.get(&uri).await.status.as_u16()
+    };
+    for name in ["created_after", "created_before"] {
+        for (value, is_hinted) in [
+            ("2026-11-29T08:00:00+01:00", true),
+            ("2026-11-29+08:00:00.5+01:00", true),
+            ("2026-11-29T08:00:00%2001:00", true),
+            ("2026-11-29T08:00:00", false),
+            ("2026-11-29T08:00:00+", false),
+            ("2026-11-29T08:00:00+Z", false),
+            ("2026-11-29x08:00:00Z", false),
+            ("+", false),
+        ] {
+            let answer = app.get(&format!("/v1/orders?{name}={value}")).await;
+            assert_eq!(answer.pointers(), [format!("?{name}")], "{value}");
+            let detail = answer.json()["errors"][0]["detail"].to_string();
+            assert_eq!(detail.contains("%2B"), is_hinted, "{value}: {detail}");
+            let detail = answer.json()["detail"].to_string();
+            assert_eq!(detail.contains("%2B"), is_hinted, "{value}: {detail}");
+        }
+    }
+    for value in [
+        "2026-11-29T08:00:00%2B01:00",
+        "2026-11-29T08:00:00-01:00",
+        "2026-11-29+08:00:00Z",
+        "2026-11-29t08:00:00z",
+    ] {
+        assert_eq!(status(value).await, 200, "{value}");
+    }
+}
+
+#[tokio::test]
 async fn all_faults_of_a_query_are_told_together() {
     let app = TestApp::start().await;
     let answer = app

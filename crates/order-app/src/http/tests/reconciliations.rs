@@ -3,17 +3,29 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use order_payment_mock::{Answer, Fault, Mock, Payment, RetryAfter, Script};
+use order_store::Store;
 use serde_json::{Value, json};
 
 use super::app::{TestApp, get, post};
-use crate::payment_service::stub::{Say, Stub, paid, unpaid_for_good};
+use crate::payment_service::PaymentService;
 
-/// With a payment service that answers every question with these entries.
-async fn answering(entries: Vec<Value>) -> (TestApp, Stub) {
-    let stub = Stub::start(move |_| Say::Entries(entries.clone())).await;
-    let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
+/// With a payment service that answers by this script.
+pub(super) async fn asking(script: Script) -> (TestApp, Mock) {
+    let (mock, url) = Mock::over_http(script).await.unwrap();
+    let service = |store: &Store| Some(PaymentService::at(&url, store, Duration::ZERO));
+    let app = TestApp::start_asking(service).await;
     app.create("OD-1").await;
-    (app, stub)
+    (app, mock)
+}
+
+/// With a payment service that knows this of every order.
+async fn answering(answer: Answer) -> (TestApp, Mock) {
+    asking(Script::all(answer)).await
+}
+
+fn paid(amount: u64) -> Answer {
+    Answer::paid(Payment::new("acme", "tx-1", amount, "CNY"))
 }
 
 async fn order_status(app: &TestApp) -> Value {
@@ -87,26 +99,23 @@ async fn a_run_that_nobody_carries_out_is_no_run() {
 
 #[tokio::test]
 async fn an_unpaid_order_is_cancelled_after_the_payment_service_said_so() {
-    for entry in [
-        json!({"order_id": "OD-1", "state": "unpaid"}),
-        unpaid_for_good("OD-1"),
-    ] {
-        let (app, stub) = answering(vec![entry]).await;
+    for answer in [Answer::unpaid(), Answer::unpaid_for_good()] {
+        let (app, mock) = answering(answer).await;
         let answer = app
             .post("/v1/orders/OD-1/cancel", r#"{"reason":"changed my mind"}"#)
             .await;
         assert_eq!(answer.json()["status"], "CANCELLED", "{answer}");
-        assert_eq!(stub.asked().len(), 1);
-        // Already there: nobody has to be asked.
+        assert_eq!(mock.asked().questions, 1);
+        // Already there: no question is needed.
         let again = app.post("/v1/orders/OD-1/cancel", "").await;
         assert_eq!(again.status, 200);
-        assert_eq!(stub.asked().len(), 1);
+        assert_eq!(mock.asked().questions, 1);
     }
 }
 
 #[tokio::test]
 async fn an_order_that_the_payment_service_knows_as_paid_is_paid_and_not_cancelled() {
-    let (app, _stub) = answering(vec![paid("OD-1", "tx-1", 1000)]).await;
+    let (app, _mock) = answering(paid(1000)).await;
     app.post("/v1/orders/OD-1/cancel", "")
         .await
         .problem(409, "payment-recorded");
@@ -119,7 +128,7 @@ async fn an_order_that_the_payment_service_knows_as_paid_is_paid_and_not_cancell
 
 #[tokio::test]
 async fn a_payment_that_does_not_fit_holds_the_order_as_well() {
-    let (app, _stub) = answering(vec![paid("OD-1", "tx-1", 999)]).await;
+    let (app, _mock) = answering(paid(999)).await;
     for _ in 0..2 {
         app.post("/v1/orders/OD-1/cancel", "")
             .await
@@ -133,9 +142,8 @@ async fn a_payment_that_does_not_fit_holds_the_order_as_well() {
 
 #[tokio::test]
 async fn a_refunded_order_is_recorded_and_cancelled() {
-    let mut refunded = paid("OD-1", "rf-1", 1000);
-    refunded["state"] = json!("refunded");
-    let (app, _stub) = answering(vec![refunded]).await;
+    let refund = Payment::new("acme", "rf-1", 1000, "CNY");
+    let (app, _mock) = answering(Answer::refunded(refund)).await;
     let answer = app.post("/v1/orders/OD-1/cancel", "").await;
     assert_eq!(answer.json()["status"], "CANCELLED", "{answer}");
     let payments = app.get("/v1/orders/OD-1/payments").await.json();
@@ -145,24 +153,18 @@ async fn a_refunded_order_is_recorded_and_cancelled() {
 
 #[tokio::test]
 async fn nobody_cancels_while_a_payment_is_on_its_way_or_nobody_knows() {
-    let pending = json!({"order_id": "OD-1", "state": "pending"});
-    for (entries, slug) in [
-        (vec![pending], "payment-pending"),
+    let unpaid_and = |text: &str| Answer::unpaid_for_good().and(Answer::raw(text));
+    for (answer, slug) in [
+        (Answer::pending(), "payment-pending"),
+        (Answer::unknown(), "payment-state-unknown"),
+        (Answer::absent(), "payment-state-unknown"),
+        (unpaid_and("1"), "payment-state-unknown"),
         (
-            vec![json!({"order_id": "OD-1", "state": "unknown"})],
-            "payment-state-unknown",
-        ),
-        (vec![], "payment-state-unknown"),
-        (
-            vec![unpaid_for_good("OD-1"), json!(1)],
-            "payment-state-unknown",
-        ),
-        (
-            vec![unpaid_for_good("OD-1"), json!({"order_id": "OD-1"})],
+            unpaid_and(r#"{"order_id":"OD-1"}"#),
             "payment-state-unknown",
         ),
     ] {
-        let (app, _stub) = answering(entries).await;
+        let (app, _mock) = answering(answer).await;
         app.post("/v1/orders/OD-1/cancel", "")
             .await
             .problem(409, slug);
@@ -173,13 +175,10 @@ async fn nobody_cancels_while_a_payment_is_on_its_way_or_nobody_knows() {
 
 #[tokio::test]
 async fn a_payment_service_that_answers_nothing_usable_is_unknown() {
-    for say in [
-        Say::status("500 Internal Server Error"),
-        Say::body("<html>"),
-    ] {
-        let stub = Stub::start(move |_| say.clone()).await;
-        let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
-        app.create("OD-1").await;
+    for fault in [Fault::Status(500), Fault::Html] {
+        let mut script = Script::all(Answer::unpaid_for_good());
+        script.always(fault);
+        let (app, _mock) = asking(script).await;
         let answer = app.post("/v1/orders/OD-1/cancel", "").await;
         answer.problem(409, "payment-state-unknown");
     }
@@ -188,33 +187,140 @@ async fn a_payment_service_that_answers_nothing_usable_is_unknown() {
 /// Nobody was asked about the second: that is no answer, and none to be kept.
 #[tokio::test]
 async fn a_payment_service_that_must_not_be_asked_now_is_worth_another_try() {
-    let stub = Stub::start(|_| {
-        Say::Raw(
-            "429 Too Many Requests",
-            "retry-after: 3600\r\n".to_owned(),
-            String::new(),
-        )
-    })
-    .await;
-    let app = TestApp::start_asking(|store| Some(stub.service(store, Duration::ZERO))).await;
-    app.create("OD-1").await;
+    let mut script = Script::all(Answer::unpaid_for_good());
+    script.always(Fault::TooMany(RetryAfter::Seconds(3600)));
+    let (app, mock) = asking(script).await;
     let asked = app.post("/v1/orders/OD-1/cancel", "").await;
     asked.problem(409, "payment-state-unknown");
     let held_back = app.post("/v1/orders/OD-1/cancel", "").await;
     held_back.problem(503, "unavailable");
-    assert_eq!(stub.asked().len(), 1);
+    assert_eq!(mock.asked().questions, 1);
     assert_eq!(refusals(&app).await, ["1 payment-state-unknown"]);
 }
 
 #[tokio::test]
+async fn a_caller_is_told_until_when_the_payment_service_must_not_be_asked() {
+    const TEN_YEARS: u32 = 10 * 365 * 24 * 3600;
+    for (named, seconds) in [
+        (RetryAfter::Seconds(90), 90),
+        (RetryAfter::Seconds(3600), 3600),
+        (RetryAfter::Seconds(TEN_YEARS), 3600),
+        (RetryAfter::Date(TEN_YEARS), 3600),
+    ] {
+        let mut script = Script::all(Answer::unpaid_for_good());
+        script.always(Fault::Unavailable(named));
+        let (app, mock) = asking(script).await;
+        let asked = app.post("/v1/orders/OD-1/cancel", "").await;
+        asked.problem(409, "payment-state-unknown");
+        let held_back = app.post("/v1/orders/OD-1/cancel", "").await;
+        let problem = held_back.problem(503, "unavailable");
+        let told = seconds.to_string();
+        assert_eq!(held_back.header("retry-after"), Some(told.as_str()));
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("in {told} s, at 2")), "{detail}");
+        assert_eq!(mock.asked().questions, 1, "{named:?}");
+    }
+}
+
+#[tokio::test]
 async fn another_version_comes_before_the_question() {
-    let (app, stub) = answering(vec![paid("OD-1", "tx-1", 1000)]).await;
+    let (app, mock) = answering(paid(1000)).await;
     let request = post("/v1/orders/OD-1/cancel").header("if-match", "\"7\"");
     let answer = app.send(request.body(Body::empty()).unwrap()).await;
     answer.problem(412, "precondition-failed");
-    assert!(stub.asked().is_empty());
+    assert_eq!(mock.asked().questions, 0);
     let missing = app
         .send(get("/v1/orders/OD-9").body(Body::empty()).unwrap())
         .await;
     missing.problem(404, "not-found");
+}
+
+/// Answers about a payment that a person has closed, and what a cancellation by hand is answered.
+#[tokio::test]
+async fn money_that_a_person_gave_back_keeps_no_order_from_being_cancelled_by_hand() {
+    let cases = [
+        ("refunded", None, Ok("CANCELLED")),
+        ("written_off", None, Ok("CANCELLED")),
+        ("refunded", Some(Answer::unpaid()), Ok("CANCELLED")),
+        ("refunded", Some(Answer::unpaid_for_good()), Ok("CANCELLED")),
+        (
+            "refunded",
+            Some(Answer::refunded(Payment::new("acme", "r-1", 999, "CNY"))),
+            Ok("CANCELLED"),
+        ),
+        ("refunded", Some(Answer::pending()), Err("payment-pending")),
+        (
+            "refunded",
+            Some(Answer::unknown()),
+            Err("payment-state-unknown"),
+        ),
+        (
+            "refunded",
+            Some(Answer::raw("{}")),
+            Err("payment-state-unknown"),
+        ),
+        (
+            "refunded",
+            Some(Answer::paid(Payment::new("acme", "tx-2", 999, "CNY"))),
+            Err("payment-recorded"),
+        ),
+        ("nothing", None, Err("payment-recorded")),
+    ];
+    for (resolution, rest, expected) in cases {
+        let (app, mock) = answering(paid(999)).await;
+        app.post("/v1/orders/OD-1/cancel", "")
+            .await
+            .problem(409, "payment-recorded");
+        let exceptions = app.get("/v1/payment-exceptions").await.json();
+        let id = exceptions["items"][0]["id"].as_str().unwrap();
+        if resolution != "nothing" {
+            let body = json!({"resolution": resolution, "note": "sent back"}).to_string();
+            let closed = app
+                .post(&format!("/v1/payment-exceptions/{id}/close"), body)
+                .await;
+            assert_eq!(closed.status, 200, "{closed}");
+        }
+        if let Some(rest) = rest {
+            mock.script(|script| *script = Script::all(paid(999).and(rest)));
+        }
+        let answer = app.post("/v1/orders/OD-1/cancel", "").await;
+        match expected {
+            Ok(status) => assert_eq!(answer.json()["status"], status, "{resolution}: {answer}"),
+            Err(slug) => drop(answer.problem(409, slug)),
+        }
+    }
+}
+
+/// A kept connection that the service gave up, once and for good.
+#[tokio::test]
+async fn a_question_whose_connection_is_closed_is_asked_once_more() {
+    for (hung_up, status) in [(1, 200), (2, 409), (9, 409)] {
+        let (app, mock) = answering(Answer::unpaid_for_good()).await;
+        // So that there is a connection to be kept.
+        app.create("WARM").await;
+        let warm = app.post("/v1/orders/WARM/cancel", "").await;
+        assert_eq!(warm.status, 200, "{warm}");
+        for _ in 0..hung_up {
+            mock.script(|script| script.next(Fault::HangUp));
+        }
+        let answer = app.post("/v1/orders/OD-1/cancel", "").await;
+        assert_eq!(answer.status, status, "{answer}");
+        assert_eq!(mock.asked().questions, 3, "{hung_up}");
+        if status == 409 {
+            let problem = answer.problem(409, "payment-state-unknown");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains("closed the connection"), "{detail}");
+        }
+    }
+}
+
+/// What was begun is an answer, if a broken one.
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_asked_for_again() {
+    let mut script = Script::all(Answer::unpaid_for_good());
+    script.always(Fault::CutOff);
+    let (app, mock) = asking(script).await;
+    let answer = app.post("/v1/orders/OD-1/cancel", "").await;
+    answer.problem(409, "payment-state-unknown");
+    assert_eq!(mock.asked().questions, 1);
 }

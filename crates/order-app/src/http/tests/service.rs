@@ -1,6 +1,7 @@
 //! Probes, metrics and the pages.
 
 use super::app::TestApp;
+use crate::health::Cause;
 
 #[tokio::test]
 async fn readiness_follows_health_and_liveness_does_not() {
@@ -22,6 +23,11 @@ async fn readiness_follows_health_and_liveness_does_not() {
     app.health.set_broker(false);
     insta::assert_snapshot!("not_ready", app.get("/readyz").await);
     app.health.set_broker(true);
+    app.health
+        .set_cause(Cause::HeldMessages, "1 message is held back");
+    insta::assert_snapshot!("held_back", app.get("/readyz").await);
+    app.health.clear_cause(Cause::HeldMessages);
+    assert_eq!(app.get("/readyz").await.status, 200);
     app.health.drain();
     let draining = app.get("/readyz").await;
     assert_eq!(draining.status, 503);

@@ -209,9 +209,9 @@ async fn nobody_waits_beyond_the_end_of_the_service() {
 async fn the_request_deadline_does_not_cut_a_wait() {
     use axum::routing::get;
 
-    use crate::http::access::Access;
-    use crate::http::deadline::Deadline;
-    use crate::http::layers::around;
+    use crate::http::server::access::Access;
+    use crate::http::server::deadline::Deadline;
+    use crate::http::server::layers::around;
 
     let slow = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
     let router = axum::Router::new()

@@ -1,45 +1,37 @@
-//! `order-drill cancel-against-pay`: round after round, a row of a table each.
+//! `order-drill cancel-against-pay`: round after round, one row of a table each.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
-use clap::Args;
-use order_drill::{DuelOptions, Progress, Round, duel};
+use clap::{Args, value_parser};
+use order_drill::{DuelOptions, Progress, RunOptions, duel};
 
-use crate::cli::{RunArgs, default_prefix};
-use crate::watch;
+use crate::seed::Seed;
+use crate::{print, show};
 
 #[derive(Debug, Args)]
 pub(crate) struct DuelArgs {
     /// Orders of each round
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=100_000))]
     orders: u32,
-    /// How many rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 1)]
     rounds: u32,
-    /// Repeats the rounds; random if absent
-    #[arg(long)]
-    seed: Option<u64>,
-    /// The service's setting of that name: orders are due so long after their creation
+    #[command(flatten)]
+    seed: Seed,
+    /// The service's setting of that name: how long after its creation an order is due
     #[arg(long, default_value = "1s", value_parser = humantime::parse_duration)]
     check_after: Duration,
     #[command(flatten)]
-    run: RunArgs,
+    run: RunOptions,
 }
 
 const DIFFERENCES_SHOWN: usize = 20;
 
 /// Says whether every order of every round ended as it may.
 pub(crate) async fn play(args: &DuelArgs) -> anyhow::Result<bool> {
-    let options = args.run.options();
-    let seed = args
-        .seed
-        .unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    let prefix = default_prefix(seed);
-    let mut differences = 0;
-    let (mut paid, mut cancelled) = (0, 0);
-    print_row(&HEAD.map(str::to_owned))?;
+    let (seed, prefix) = args.seed.with_prefix();
+    let (mut differences, mut paid, mut cancelled) = (0, 0, 0);
+    row(&HEAD.map(str::to_owned))?;
     for number in 1..=args.rounds {
         let progress = Progress::default();
         let next = DuelOptions {
@@ -48,20 +40,27 @@ pub(crate) async fn play(args: &DuelArgs) -> anyhow::Result<bool> {
             prefix: format!("{prefix}{number}-"),
             check_after: args.check_after,
         };
-        let round = duel(&options, &next, &progress);
-        let round = watch::beside(&progress, round).await?;
-        print_row(&row(number, &round))?;
-        for difference in round.report.differences.iter().take(DIFFERENCES_SHOWN) {
-            say(&difference.to_string())?;
-        }
-        differences += round.report.differences_total;
+        let round = duel(&args.run, &next, &progress);
+        let round = show::during(&progress, round).await?;
+        let total = round.report.differences.total();
+        row(&[
+            number.to_string(),
+            round.paid.to_string(),
+            round.cancelled.to_string(),
+            round.raced.to_string(),
+            round.asked.to_string(),
+            format!("{:.2}", round.duration.as_secs_f64()),
+            total.to_string(),
+        ])?;
+        print::differences(&round.report.differences, DIFFERENCES_SHOWN)?;
+        differences += total;
         paid += round.paid;
         cancelled += round.cancelled;
     }
-    say(&format!(
+    print::line(format_args!(
         "\npaid {paid}, cancelled {cancelled}, seed {seed}"
     ))?;
-    say(&format!("differences: {differences}"))?;
+    print::line(format_args!("differences: {differences}"))?;
     Ok(differences == 0)
 }
 
@@ -75,23 +74,6 @@ const HEAD: [&str; 7] = [
     "differences",
 ];
 
-fn row(number: u32, round: &Round) -> [String; 7] {
-    [
-        number.to_string(),
-        round.paid.to_string(),
-        round.cancelled.to_string(),
-        round.run.raced.to_string(),
-        round.run.asked.to_string(),
-        format!("{:.2}", round.duration.as_secs_f64()),
-        round.report.differences_total.to_string(),
-    ]
-}
-
-fn print_row(cells: &[String; 7]) -> anyhow::Result<()> {
-    let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>11}")).collect();
-    say(&cells.join(" "))
-}
-
-fn say(line: &str) -> anyhow::Result<()> {
-    writeln!(io::stdout().lock(), "{line}").context("cannot write to standard output")
+fn row(cells: &[String; 7]) -> anyhow::Result<()> {
+    print::line(cells.each_ref().map(|cell| format!("{cell:>11}")).join(" "))
 }

@@ -1,22 +1,23 @@
-//! `order-drill payment-service`: the mock as a process, until it is told to stop.
+//! `order-drill payment-service`: the mock as a process, until a signal stops it.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
-use order_drill::payment_service::{Asked, Mock, Script};
+use order_payment_mock::{Asked, Mock, Script};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::print;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("way in").required(true).multiple(true)))]
 pub(crate) struct ServeArgs {
-    /// Answers HTTP here; port 0 picks one
+    /// Answer over HTTP at this address; port 0 picks a free one
     #[arg(long, value_name = "ADDR", group = "way in")]
     http_addr: Option<SocketAddr>,
-    /// Answers on this subject
+    /// Answer on this subject
     #[arg(long, value_name = "SUBJECT", group = "way in")]
     subject: Option<String>,
     /// URLs of the broker, comma-separated
@@ -27,7 +28,7 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     nats: String,
-    /// What to answer: JSON lines such as {"order_id":"OD-*","state":"unpaid","final":true}
+    /// What to answer, as JSON lines such as {"order_id":"OD-*","state":"unpaid","final":true}
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// One more line of the script; can be given several times
@@ -35,24 +36,25 @@ pub(crate) struct ServeArgs {
     lines: Vec<String>,
 }
 
-/// Says where it answers, and at the end how it was asked.
-pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<()> {
+/// Prints where it answers, and at the end how it was asked.
+pub(crate) async fn serve(args: &ServeArgs) -> anyhow::Result<bool> {
     let mut interrupted = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut mock = Mock::new(read_script(args)?);
     if let Some(address) = args.http_addr {
         let url = mock.serve_http(address).await?;
-        say(&format!("answering {url}"))?;
+        print::line(format_args!("answering {url}"))?;
     }
     if let Some(subject) = &args.subject {
         mock.serve_nats(&args.nats, subject).await?;
-        say(&format!("answering nats:{subject}"))?;
+        print::line(format_args!("answering nats:{subject}"))?;
     }
     tokio::select! {
         _ = interrupted.recv() => {}
         _ = terminated.recv() => {}
     }
-    say(&summary(&mock.asked()))
+    print::line(summary(&mock.asked()))?;
+    Ok(true)
 }
 
 fn read_script(args: &ServeArgs) -> anyhow::Result<Script> {
@@ -60,16 +62,16 @@ fn read_script(args: &ServeArgs) -> anyhow::Result<Script> {
         None => Script::default(),
         Some(file) => {
             let name = file.display();
-            let text =
-                std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-            Script::read(&text).with_context(|| format!("cannot understand {name}"))?
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the script {name}"))?;
+            Script::read(&text).with_context(|| format!("cannot use the script {name}"))?
         }
     };
     for line in &args.lines {
         script
-            .obey(line)
+            .add_line(line)
             .map_err(anyhow::Error::msg)
-            .with_context(|| format!("cannot understand --line {line}"))?;
+            .with_context(|| format!("cannot use --line {line}"))?;
     }
     Ok(script)
 }
@@ -88,12 +90,4 @@ fn summary(asked: &Asked) -> String {
         "followed": asked.followed,
     })
     .to_string()
-}
-
-/// Flushed, since a script waits for the first line.
-fn say(line: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")
-        .and_then(|()| out.flush())
-        .context("cannot write to standard output")
 }

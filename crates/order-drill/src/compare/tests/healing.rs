@@ -1,13 +1,17 @@
 //! Lost payments that a reconciliation must have found.
 
+use super::compared;
 use super::model::{Bug, Model};
-use super::{compared, plan_of};
-use crate::ops::{FindingView, RunView, compare_exceptions, compare_runs};
-use crate::{Comparison, Difference, Healed, Plan, PlanOptions, Scenario, Verdict};
+use crate::compare::{Comparison, Healed};
+use crate::ops::{compare_exceptions, compare_runs};
+use crate::plan::Scenario;
+use crate::view::{FindingView, RunView};
+use crate::words::Verdict;
+use crate::{Difference, Plan, PlanOptions};
 
 /// The usual plan, with every kind of loss.
 fn lossy(seed: u64) -> Plan {
-    plan_of(&PlanOptions {
+    Plan::generate(&PlanOptions {
         expect_healed: true,
         lost_anomalies: 12,
         ..super::options(seed)
@@ -32,7 +36,7 @@ fn what_was_lost_and_healed_shows_no_difference() {
         assert!(verdicts(&comparison, Verdict::Reversed) >= 12);
         assert!(
             comparison.healed.len() > plan.to_heal().count(),
-            "some were told early"
+            "some were healed early"
         );
         counters_tell_the_same(&plan, &model, &comparison, seed);
     }
@@ -47,7 +51,7 @@ fn verdicts(comparison: &Comparison, verdict: Verdict) -> usize {
         .count()
 }
 
-/// Whatever a reconciliation told first was counted as a duplicate when its event came.
+/// A payment that a reconciliation recorded first was counted as a duplicate when its event came.
 fn counters_tell_the_same(plan: &Plan, model: &Model, comparison: &Comparison, seed: u64) {
     let (mut counted, mut delivered) = (0, 0);
     for verdict in Verdict::ALL {
@@ -64,7 +68,7 @@ fn counters_tell_the_same(plan: &Plan, model: &Model, comparison: &Comparison, s
 }
 
 #[test]
-fn what_nobody_healed_shows() {
+fn what_was_not_healed_shows() {
     let plan = lossy(1);
     let model = Model::after(&plan, Bug::None);
     let differing: Vec<String> = compared(&plan, &model)
@@ -90,18 +94,18 @@ fn a_history_that_hides_where_a_payment_came_from_shows() {
     let model = Model::healed(&plan);
     let (case, mut seen) = super::seen_of(&plan, &model, Scenario::Lost);
     let paid = seen[0].history.last_mut().expect("it was healed");
-    "event".clone_into(&mut paid.source);
-    let found = super::judge(&plan, case, &seen).differences;
+    paid.source = "event".into();
+    let found = super::nearest(&plan, case, &seen).differences;
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(
         found[0]
             .to_string()
-            .ends_with("expected source reconciliation, found event at version 2")
+            .ends_with("source at version 2: expected reconciliation, found event")
     );
 }
 
 #[test]
-fn runs_tell_of_everything_they_healed_and_of_nothing_else() {
+fn runs_report_everything_they_healed_and_nothing_else() {
     let plan = lossy(1);
     let facts: Vec<u32> = plan.to_heal().take(2).collect();
     let healed = |verdicts: [Verdict; 2]| {
@@ -124,6 +128,7 @@ fn runs_tell_of_everything_they_healed_and_of_nothing_else() {
                 kind: kind.to_owned(),
             })
             .collect(),
+        ..RunView::default()
     };
     let both = healed([Verdict::Applied, Verdict::SecondPayment]);
     let check = |runs: &[RunView], healed: &[Healed], expect: usize| {

@@ -3,14 +3,15 @@
 mod healing;
 mod model;
 
-use std::collections::BTreeMap;
-
 use model::{Bug, Model};
 
-use super::{Comparison, Look, Seen, judge};
-use crate::events::{Follow, Trail};
+use super::{Comparison, Inspected, Seen, nearest};
+use crate::events::Follow;
 use crate::ops::compare_exceptions;
-use crate::{Anomalies, Case, Difference, Plan, PlanOptions, Scenario, Verdict};
+use crate::plan::{Case, Scenario};
+use crate::view::PaymentView;
+use crate::words::Verdict;
+use crate::{Anomalies, Difference, Plan, PlanOptions};
 
 fn options(seed: u64) -> PlanOptions {
     PlanOptions {
@@ -26,12 +27,8 @@ fn options(seed: u64) -> PlanOptions {
     }
 }
 
-fn plan_of(options: &PlanOptions) -> Plan {
-    Plan::generate(options).expect("the options are fine")
-}
-
 fn plan(seed: u64) -> Plan {
-    plan_of(&options(seed))
+    Plan::generate(&options(seed))
 }
 
 fn compared(plan: &Plan, model: &Model) -> Comparison {
@@ -42,8 +39,16 @@ fn compared(plan: &Plan, model: &Model) -> Comparison {
             .clone()
             .map(|order| model.seen(&plan.order_id(order)))
             .collect();
-        let judged = judge(plan, case, &seen);
-        comparison.add(plan, Look { case, seen, judged }, true);
+        let nearest = nearest(plan, case, &seen);
+        comparison.add(
+            plan,
+            Inspected {
+                case,
+                seen,
+                nearest,
+            },
+            true,
+        );
     }
     comparison
 }
@@ -112,7 +117,7 @@ fn check(spoil: impl FnOnce(&mut Seen), expect: &[&str]) {
     let model = Model::after(&plan, Bug::None);
     let (case, mut seen) = seen_of(&plan, &model, Scenario::Paid);
     spoil(&mut seen[0]);
-    let found = judge(&plan, case, &seen).differences;
+    let found = nearest(&plan, case, &seen).differences;
     assert_eq!(found.len(), expect.len(), "{found:#?}");
     for (difference, part) in found.iter().zip(expect) {
         assert!(
@@ -122,7 +127,7 @@ fn check(spoil: impl FnOnce(&mut Seen), expect: &[&str]) {
     }
 }
 
-fn applied(seen: &mut Seen) -> &mut crate::PaymentView {
+fn applied(seen: &mut Seen) -> &mut PaymentView {
     let payments = seen.payments.as_mut().expect("a paid order has payments");
     payments
         .iter_mut()
@@ -145,7 +150,7 @@ fn a_doubly_applied_payment_is_a_difference() {
             let again = applied(seen).clone();
             seen.payments.get_or_insert_default().push(again);
         },
-        &["expected no such payment, or not twice"],
+        &["expected no such payment, or only once"],
     );
     check(
         |seen| {
@@ -153,7 +158,11 @@ fn a_doubly_applied_payment_is_a_difference() {
             again.version = 3;
             seen.history.push(again);
         },
-        &["a step from PAID", "2 applied steps", "1 applied payments"],
+        &[
+            "a step from PAID",
+            "applied steps: expected 2, found 3",
+            "applied payments: expected 1, found 2",
+        ],
     );
 }
 
@@ -189,20 +198,20 @@ fn a_gap_in_the_history_is_a_difference() {
 }
 
 #[test]
-fn an_event_id_that_nobody_sent_is_a_difference() {
+fn an_event_id_of_no_message_is_a_difference() {
     check(
         |seen| applied(seen).event_id = Some("ev-1".to_owned()),
-        &["event: expected one that"],
+        &["event_id: expected one of its messages, found ev-1"],
     );
 }
 
-/// What the model would publish, with one thing spoilt.
+/// What the model would publish, with one thing spoiled.
 fn followed(spoil: impl FnOnce(&mut Vec<(String, String, String)>)) -> Vec<String> {
     let plan = plan(1);
     let model = Model::after(&plan, Bug::None);
     let comparison = compared(&plan, &model);
-    let trails: BTreeMap<u32, Trail> = comparison.trails;
-    let mut follow = Follow::new(&plan, "orders.events", &trails, &comparison.exceptions);
+    let transitions = comparison.transitions;
+    let mut follow = Follow::new(&plan, "orders.events", &transitions, &comparison.exceptions);
     let mut events = model.events();
     spoil(&mut events);
     for (subject, id, body) in &events {
@@ -232,7 +241,7 @@ fn a_missing_event_is_a_difference() {
     });
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        found[0].ends_with("expected told in order, found missing"),
+        found[0].ends_with("expected published in order, found missing"),
         "{found:?}"
     );
 }
@@ -259,6 +268,19 @@ fn an_event_with_another_body_is_a_difference() {
     });
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains(", body: expected"), "{found:?}");
+}
+
+#[test]
+fn a_message_id_without_the_time_of_the_step_is_a_difference() {
+    let found = followed(|events| {
+        let (without, _) = events[0]
+            .1
+            .rsplit_once('/')
+            .expect("order, version and time");
+        events[0].1 = without.to_owned();
+    });
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains(", Nats-Msg-Id: expected"), "{found:?}");
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! A service in memory: the contract's table of verdicts, one message after the other, with bugs to switch on.
 //!
-//! It reads the bytes that would be published, so that it shares nothing with the ledger but the contract.
+//! It reads the bytes that would be published, so that it shares only the contract with the ledger.
 
 use std::collections::BTreeMap;
 
+use order_payment_mock::Entry;
 use serde_json::{Value, json};
 
+use crate::Plan;
 use crate::compare::Seen;
-use crate::payment_service::{Entry, Truth};
-use crate::view::ExceptionView;
-use crate::{HistoryItem, Message, OrderView, PaidBy, PaymentView, Plan, Step, Verdict};
+use crate::events::micros;
+use crate::plan::{Message, Step};
+use crate::truth::Truth;
+use crate::view::{ExceptionView, HistoryItem, OrderView, PaidBy, PaymentView};
+use crate::words::Verdict;
 
 /// What the service does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +89,7 @@ impl Model {
                 if let (Step::Publish(message), Some(truth)) = (step, truth)
                     && let Message::Payment { fact, .. } = plan.message(*message)
                 {
-                    truth.happens(*fact);
+                    truth.happens(fact);
                 }
             }
             match *step {
@@ -201,26 +205,26 @@ impl Model {
         self.count(verdict);
     }
 
-    /// Asks the payment service about an order, and records what it says.
+    /// Asks the payment service about an order, and records the answer.
     fn ask(&mut self, order_id: &str, truth: &Truth) {
         if !self.orders.contains_key(order_id) {
             return;
         }
         for entry in truth.script().answer(order_id).entries() {
-            let (kind, told) = match entry {
-                Entry::Paid(told) => ("succeeded", told),
-                Entry::Refunded(told) => ("refunded", told),
+            let (kind, paid) = match entry {
+                Entry::Paid(paid) => ("succeeded", paid),
+                Entry::Refunded(paid) => ("refunded", paid),
                 _ => continue,
             };
             let payment = PaymentView {
-                provider: told.provider.clone(),
-                transaction_id: told.transaction_id.clone(),
+                provider: paid.provider.clone(),
+                transaction_id: paid.transaction_id.clone(),
                 kind: kind.to_owned(),
                 event_id: None,
                 order_id: order_id.to_owned(),
                 verdict: String::new(),
-                amount: told.amount,
-                currency: told.currency.clone(),
+                amount: paid.amount,
+                currency: paid.currency.clone(),
                 source: "reconciliation".to_owned(),
             };
             self.record(payment, true);
@@ -310,7 +314,7 @@ impl Model {
         verdict
     }
 
-    /// Moves the order, tells it in the history and publishes it.
+    /// Moves the order, with an item in its history and an event.
     fn step(&mut self, order_id: &str, event: &str, to: &str, by: Option<&PaymentView>) {
         let mut item = self.item(order_id, event, Some(to), by, None);
         let order = self
@@ -321,14 +325,9 @@ impl Model {
         item.version = order.version;
         to.clone_into(&mut order.status);
         if let Some(by) = by {
-            let PaymentView {
-                provider,
-                transaction_id,
-                ..
-            } = by.clone();
             order.paid_by = Some(PaidBy {
-                provider,
-                transaction_id,
+                provider: by.provider.as_str().into(),
+                transaction_id: by.transaction_id.as_str().into(),
             });
         }
         let word = match to {
@@ -342,7 +341,7 @@ impl Model {
             "provider": item.provider, "transaction_id": item.transaction_id,
             "source": item.source, "reason": item.reason, "at": item.at,
         });
-        let id = format!("{order_id}/{}", item.version);
+        let id = format!("{order_id}/{}/{}", item.version, micros(&item.at));
         self.events
             .push((format!("orders.events.{word}"), id, body.to_string()));
         self.histories
@@ -362,20 +361,20 @@ impl Model {
         let order = &self.orders[order_id];
         HistoryItem {
             version: order.version,
-            from: (order.version > 0).then(|| order.status.clone()),
-            to: to.map(str::to_owned),
-            event: event.to_owned(),
+            from: (order.version > 0).then(|| order.status.as_str().into()),
+            to: to.map(Box::from),
+            event: event.into(),
             outcome: if refusal.is_some() {
                 "refused"
             } else {
                 "applied"
             }
-            .to_owned(),
-            source: by.map_or_else(|| "api".to_owned(), |by| by.source.clone()),
-            reason: refusal.map(|verdict| verdict.as_str().to_owned()),
-            provider: by.map(|by| by.provider.clone()),
-            transaction_id: by.map(|by| by.transaction_id.clone()),
-            at: "2026-11-29T08:00:00.123456Z".to_owned(),
+            .into(),
+            source: by.map_or("api", |by| &by.source).into(),
+            reason: refusal.map(|verdict| verdict.as_str().into()),
+            provider: by.map(|by| by.provider.as_str().into()),
+            transaction_id: by.map(|by| by.transaction_id.as_str().into()),
+            at: "2026-11-29T08:00:00.123456Z".into(),
         }
     }
 

@@ -1,0 +1,4 @@
+//! The mock over both transports, and what it records of wrong questions.
+
+mod replies;
+mod script;
