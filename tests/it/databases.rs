@@ -199,6 +199,25 @@ async fn a_pooler_in_session_mode_is_served_through() {
     assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
 }
 
+/// Payments are recorded meanwhile: only commands with a key need this table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_another_session_locks_makes_the_service_not_ready() {
+    let (database, payments) = (Database::postgres().await, Payments::new().await);
+    let service = Service::start(&database, &payments).await;
+    service.create("O1").await;
+    is_up(&service).await;
+    let mut other = PgConnection::connect(&database.url).await.unwrap();
+    let lock = "BEGIN; LOCK TABLE idempotency_keys IN ACCESS EXCLUSIVE MODE";
+    sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
+    payments
+        .publish(event("succeeded", "tx1", "O1", 1000))
+        .await;
+    service.paid("O1").await;
+    is_down(&service, "idempotency_keys").await;
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    is_up(&service).await;
+}
+
 /// A migration waits without a limit, and is given up when the service is stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_waits_for_a_migration_is_stopped() {

@@ -41,8 +41,12 @@ impl Store {
         self.write("trying to write", slot, write).await?;
         let lacking = match self.backend() {
             Backend::Postgres(_) => {
-                self.read("asking for the role's rights", (), not_permitted)
-                    .await?
+                self.read(
+                    "asking for the role's rights",
+                    sql::session::NOT_PERMITTED,
+                    names,
+                )
+                .await?
             }
             Backend::Sqlite { .. } => Vec::new(),
         };
@@ -51,6 +55,18 @@ impl Store {
         }
         self.writes.tried();
         Ok(())
+    }
+
+    /// The tables that nothing can be written to, because another session has locked them as a whole. With SQLite,
+    /// where only this process writes, there are none.
+    pub async fn locked_tables(&self) -> Result<Vec<String>, Error> {
+        match self.backend() {
+            Backend::Postgres(_) => {
+                self.read("looking for locked tables", sql::session::LOCKED, names)
+                    .await
+            }
+            Backend::Sqlite { .. } => Ok(Vec::new()),
+        }
     }
 }
 
@@ -65,11 +81,9 @@ async fn write(tx: &mut Tx, slot: &i64) -> Result<(), Error> {
         .map_err(doing("trying to write"))
 }
 
-async fn not_permitted(conn: &mut Conn, (): &()) -> sqlx::Result<Vec<String>> {
+async fn names(conn: &mut Conn, postgres: &&'static str) -> sqlx::Result<Vec<String>> {
     let Conn::Postgres(c) = conn else {
         return Ok(Vec::new());
     };
-    sqlx::query_scalar(sql::session::NOT_PERMITTED)
-        .fetch_all(&mut **c)
-        .await
+    sqlx::query_scalar(*postgres).fetch_all(&mut **c).await
 }

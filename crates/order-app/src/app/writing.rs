@@ -14,11 +14,16 @@ const PROVEN: Duration = Duration::from_secs(5);
 /// How soon a write is tried again while the database refuses writes.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a table may be locked as a whole. A statement waits 2 s for a lock, so calls fail from then on; shorter
+/// locks are usual, for example at the end of a VACUUM.
+const LOCKED: Duration = Duration::from_secs(2);
+
 /// What is known about writes to the database.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
     moves: u64,
     tried: Option<(Instant, Result<(), String>)>,
+    locked_since: Option<Instant>,
 }
 
 impl Writing {
@@ -50,7 +55,28 @@ impl Writing {
         };
         // A small write may succeed although a larger one was refused.
         let refused = store.write_refusal();
-        Ok(tried.and_then(|()| refused.map_or(Ok(()), |refusal| Err(refusal.to_string()))))
+        let tried = tried.and_then(|()| refused.map_or(Ok(()), |refusal| Err(refusal.to_string())));
+        // Orders may move while other work waits for a lock: every table counts.
+        let locked = match store.locked_tables().await {
+            Ok(tables) => self.locked(&tables),
+            Err(error) => Err(sentence(error)?),
+        };
+        Ok(tried.and(locked))
+    }
+
+    fn locked(&mut self, tables: &[String]) -> Result<(), String> {
+        if tables.is_empty() {
+            self.locked_since = None;
+            return Ok(());
+        }
+        let since = *self.locked_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < LOCKED {
+            return Ok(());
+        }
+        let tables = tables.join(", ");
+        Err(format!(
+            "another session has locked {tables}, and what writes there fails"
+        ))
     }
 }
 

@@ -75,5 +75,18 @@ pub(crate) const NOT_PERMITTED: &str = "
                 ELSE NOT has_table_privilege(n.name, n.privilege) END
      ORDER BY 1";
 
+/// The tables that can't be written because of a lock of another session, or of one that waits for such a lock: whoever
+/// asks later waits behind it. Looks at the lock table only, and needs no right.
+pub(crate) const LOCKED: &str = "
+    SELECT DISTINCT n.name
+      FROM unnest(ARRAY['orders', 'payments', 'transitions', 'refusals', 'payment_exceptions', 'dead_letters',
+                        'checks', 'leases', 'runs', 'run_findings', 'pacing', 'idempotency_keys',
+                        'outbox', 'outbox_set_aside', 'outbox_progress', 'write_probes']) AS n (name)
+      JOIN pg_locks AS l ON l.locktype = 'relation' AND l.relation = to_regclass(n.name)
+     WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+       AND l.pid <> pg_backend_pid()
+     ORDER BY 1";
+
 #[cfg(test)]
 pub(crate) const ALL: &[(&str, Sql)] = super::named![WRITE_PROBE];

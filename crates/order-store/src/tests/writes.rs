@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sqlx::{Connection as _, PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection};
 
 use super::*;
 use crate::tests::sessions::{admin, database};
@@ -53,6 +53,17 @@ async fn a_right_that_was_taken_away_is_named() {
     admin(&db, &format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
 }
 
+/// The tables of the service, but for sqlx's own.
+async fn tables(conn: &mut PgConnection) -> Vec<String> {
+    let tables = sqlx::query_scalar(
+        "SELECT tablename::text FROM pg_tables
+          WHERE schemaname = 'public' AND tablename <> '_sqlx_migrations'",
+    );
+    let tables: Vec<String> = tables.fetch_all(conn).await.unwrap();
+    assert!(!tables.is_empty());
+    tables
+}
+
 /// Whoever adds a table says what the service does with it.
 #[tokio::test]
 async fn the_rights_on_every_table_are_looked_at() {
@@ -60,11 +71,42 @@ async fn the_rights_on_every_table_are_looked_at() {
     let mut conn = PgConnection::connect(&Postgres::shared().url(&database(&db)))
         .await
         .unwrap();
-    let tables = sqlx::query("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'");
-    for row in tables.fetch_all(&mut conn).await.unwrap() {
-        let table: String = row.get(0);
+    for table in tables(&mut conn).await {
         let is_listed = crate::sql::session::NOT_PERMITTED.contains(&format!("'{table}'"));
-        assert!(is_listed || table == "_sqlx_migrations", "{table}");
+        assert!(is_listed, "{table}");
+    }
+}
+
+/// What writers and readers take is no reason; what keeps writers out is one, for every table.
+#[tokio::test]
+async fn a_table_that_another_session_locks_is_named() {
+    let db = TestDb::postgres().await;
+    let mut conn = PgConnection::connect(&Postgres::shared().url(&database(&db)))
+        .await
+        .unwrap();
+    for table in tables(&mut conn).await {
+        for (mode, keeps_out) in [
+            ("ROW EXCLUSIVE", false),
+            ("SHARE UPDATE EXCLUSIVE", false),
+            ("SHARE", true),
+            ("ACCESS EXCLUSIVE", true),
+        ] {
+            let mut held = conn.begin().await.unwrap();
+            let lock = format!("LOCK TABLE {table} IN {mode} MODE");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(lock))
+                .execute(&mut *held)
+                .await
+                .unwrap();
+            let locked = db.store.locked_tables().await.unwrap();
+            let expected: &[String] = if keeps_out {
+                std::slice::from_ref(&table)
+            } else {
+                &[]
+            };
+            assert_eq!(locked, expected, "{table} in {mode} mode");
+            held.rollback().await.unwrap();
+        }
+        assert_eq!(db.store.locked_tables().await.unwrap(), [""; 0]);
     }
 }
 
