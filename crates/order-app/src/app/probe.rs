@@ -17,8 +17,11 @@ use crate::telemetry::chain;
 /// How often both are checked.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 
-/// The same until the service is ready, so that it becomes ready soon.
+/// The same while the service isn't ready, so that it becomes ready soon.
 const PROBE_EVERY_UNREADY: Duration = Duration::from_millis(250);
+
+/// The first pause at the start, where everything is in place within some tens of milliseconds; the pauses double.
+const PROBE_EVERY_FIRST: Duration = Duration::from_millis(20);
 
 /// How long the database may take for all its answers.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,6 +38,7 @@ pub(super) async fn probe(
 ) -> Result<()> {
     let mut was_ready = false;
     let mut writing = Writing::default();
+    let mut unready_rest = PROBE_EVERY_FIRST;
     while !stop.is_cancelled() {
         let (database, broker) = tokio::join!(
             probe_database([&store, &api], &health, &mut writing),
@@ -55,11 +59,8 @@ pub(super) async fn probe(
                 "readiness changed"
             );
         }
-        let rest = if was_ready {
-            PROBE_EVERY
-        } else {
-            PROBE_EVERY_UNREADY
-        };
+        let rest = if was_ready { PROBE_EVERY } else { unready_rest };
+        unready_rest = (unready_rest * 2).min(PROBE_EVERY_UNREADY);
         pause(&stop, rest).await;
     }
     Ok(())

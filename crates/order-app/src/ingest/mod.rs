@@ -112,8 +112,6 @@ impl Ingest {
             };
             match pulled {
                 Ok(messages) => {
-                    self.topology.pulls().worked();
-                    ready.refusals().permitted(&ready.next_subject());
                     self.step(
                         messages.into_iter().map(Incoming::from).collect(),
                         &shutdown,

@@ -156,6 +156,9 @@ async fn ask(
             Ended::NotSaid
         }
     };
+    if answer.failed.is_none() && (ended == Ended::Said || !answer.messages.is_empty()) {
+        reading.answered();
+    }
     match answer.failed {
         Some(error) if answer.messages.is_empty() => Err(error),
         _ => {

@@ -15,6 +15,7 @@ use crate::config::NatsConfig;
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The longest pause between two attempts to connect.
+const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(10);
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Why no connection can be made, whether or not the broker is reachable.
@@ -58,10 +59,7 @@ pub(super) async fn connect_with(
         .ping_interval(PING_INTERVAL)
         .connection_timeout(Duration::from_secs(5))
         .request_timeout(Some(Duration::from_secs(5)))
-        .reconnect_delay_callback(|attempts| {
-            let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
-            (Duration::from_millis(50) * 2_u32.pow(exponent)).min(RECONNECT_PAUSE_MAX)
-        })
+        .reconnect_delay_callback(reconnect_pause)
         .event_callback(move |event| {
             on_event(&event);
             observe(&event, &refusals, &replies);
@@ -82,6 +80,18 @@ pub(super) async fn connect_with(
         .connect(&servers[..])
         .await
         .map_err(ConnectError::Connect)
+}
+
+/// The pause before an attempt to connect. The first attempt follows nearly at once, at the start too; the pause before it
+/// keeps a server that accepts and drops connections from occupying a core.
+fn reconnect_pause(attempts: usize) -> Duration {
+    match u32::try_from(attempts) {
+        Ok(0 | 1) => RECONNECT_PAUSE_MIN,
+        Ok(attempts @ 2..=6) => {
+            (Duration::from_millis(50) * 2_u32.pow(attempts)).min(RECONNECT_PAUSE_MAX)
+        }
+        _ => RECONNECT_PAUSE_MAX,
+    }
 }
 
 fn observe(event: &Event, refusals: &Refusals, replies: &Replies) {

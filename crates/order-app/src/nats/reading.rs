@@ -75,6 +75,12 @@ impl Reading {
         format!("$JS.API.CONSUMER.MSG.NEXT.{stream_name}.{name}")
     }
 
+    /// Notes that the server answered a request for messages.
+    pub fn answered(&self) {
+        self.topology.pulls().worked();
+        self.refusals().permitted(&self.next_subject());
+    }
+
     /// The most messages that one request may ask for, if there is a limit.
     pub fn request_max(&self) -> Option<usize> {
         usize::try_from(self.info.config.max_batch)
