@@ -13,6 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A panic is a failure like any other; it is logged by the panic hook.
     let exit = std::panic::catch_unwind(carry_out).unwrap_or(Exit::Failed);

@@ -39,7 +39,7 @@ use crate::watch::Watch;
 use server::access::Access;
 use server::{carry_out, deadline, docs, layers, telemetry};
 
-/// The state of the operations. Cheap to clone.
+/// The state of the operations.
 #[derive(Clone)]
 pub struct HttpState {
     store: Store,
@@ -53,6 +53,10 @@ pub struct HttpState {
     rate_limit: Option<NonZeroU32>,
     document: Document,
 }
+
+/// The state as the routes share it: it is cloned several times for each request.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<HttpState>);
 
 /// The parts of the reconciliation that the API uses: the payment service, which is asked before an
 /// order is cancelled, and the channel for runs that callers start.
@@ -139,8 +143,8 @@ impl HttpState {
 /// Makes parts of the state available to operations.
 macro_rules! parts {
     ($($field:ident: $part:ty,)*) => {$(
-        impl FromRef<HttpState> for $part {
-            fn from_ref(state: &HttpState) -> Self {
+        impl FromRef<Shared> for $part {
+            fn from_ref(Shared(state): &Shared) -> Self {
                 state.$field.clone()
             }
         }
@@ -162,11 +166,12 @@ parts! {
 pub fn router(state: HttpState) -> Router {
     telemetry::describe();
     let (router, document) = routes::routes().split_for_parts();
-    // The innermost layer: a refused request claims no key and starts no task.
-    let router = router.route_layer(from_fn_with_state(state.clone(), carry_out::carry_out));
     let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
+    let shared = Shared(Arc::new(state));
+    // The innermost layer: a refused request claims no key and starts no task.
+    let router = router.route_layer(from_fn_with_state(shared.clone(), carry_out::carry_out));
     layers::around(
-        router.with_state(state).merge(docs::pages()),
+        router.with_state(shared).merge(docs::pages()),
         access,
         deadline::REQUEST_DEADLINE,
     )

@@ -3,7 +3,7 @@
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::HttpState;
+use crate::http::Shared;
 use crate::http::document::openapi;
 use crate::http::operations::{
     cancel_order, close_payment_exception, complete_order, create_order, create_reconciliation,
@@ -15,7 +15,7 @@ use crate::http::operations::{
 
 /// Every operation, served and documented by the same line. Operations on the same path share a
 /// line.
-pub(crate) fn routes() -> OpenApiRouter<HttpState> {
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(
             create_order::create_order,

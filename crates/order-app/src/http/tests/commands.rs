@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use tower::ServiceExt as _;
 
 use super::app::{TestApp, addressed, post, send};
-use crate::http::Commands;
 use crate::http::server::access::Access;
 use crate::http::server::carry_out;
 use crate::http::server::layers;
+use crate::http::{Commands, Shared};
 
 /// Lets a request run for some polls, then goes away; whether it was answered before.
 async fn cut(app: &TestApp, request: Request<Body>, polls: usize) -> bool {
@@ -106,7 +106,10 @@ fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
                 "waited"
             }),
         )
-        .route_layer(from_fn_with_state(state, carry_out::carry_out));
+        .route_layer(from_fn_with_state(
+            Shared(state.into()),
+            carry_out::carry_out,
+        ));
     layers::around(router, Access::open(), Duration::from_secs(10))
 }
 
