@@ -18,6 +18,10 @@ use crate::orders::Order;
 /// Batches that are read at the same time: while one is in the database, the answers of the other are handed out.
 const BATCHES_MAX: usize = 2;
 
+/// How many ids have to wait before another batch is begun beside one: a statement for a few ids costs nearly as much as one
+/// for many.
+const ENOUGH: usize = 16;
+
 /// Ids of one statement at most.
 const BATCH_MAX: usize = 256;
 
@@ -70,7 +74,9 @@ impl Gets {
             order_id,
             answer: sender,
         });
-        let turn = (queue.batches < BATCHES_MAX).then(|| {
+        let enough = if queue.batches == 0 { 1 } else { ENOUGH };
+        let is_due = queue.batches < BATCHES_MAX && queue.waiting.len() >= enough;
+        let turn = is_due.then(|| {
             queue.batches += 1;
             Turn {
                 gets: self.clone(),
@@ -149,10 +155,18 @@ mod tests {
     #[test]
     fn who_asks_while_batches_are_read_shares_the_next_one() {
         let gets = Gets::default();
-        let turns: Vec<Option<Turn>> = (0..10).map(|_| gets.ask(id("OD-1")).1).collect();
-        let mut turns: Vec<Turn> = turns.into_iter().flatten().collect();
-        assert_eq!(turns.len(), BATCHES_MAX);
-        assert_eq!(turns[0].next().map(|batch| batch.len()), Some(10));
+        let mut first = gets.ask(id("OD-1")).1.unwrap();
+        assert_eq!(first.next().map(|batch| batch.len()), Some(1));
+        for _ in 1..ENOUGH {
+            assert!(gets.ask(id("OD-1")).1.is_none(), "too few for a statement");
+        }
+        let second = gets.ask(id("OD-1")).1.unwrap();
+        let mut turns = [first, second];
+        assert_eq!(turns[1].next().map(|batch| batch.len()), Some(ENOUGH));
+        for _ in 0..=ENOUGH {
+            assert!(gets.ask(id("OD-2")).1.is_none(), "both turns go on");
+        }
+        assert_eq!(turns[0].next().map(|batch| batch.len()), Some(ENOUGH + 1));
         assert!(gets.ask(id("OD-2")).1.is_none(), "both turns go on");
         assert_eq!(turns[1].next().map(|batch| batch.len()), Some(1));
         assert!(turns[0].next().is_none() && turns[1].next().is_none());
@@ -184,6 +198,7 @@ mod tests {
     #[test]
     fn statements_are_limited() {
         let gets = Gets::default();
+        // The places are kept, since their callers wait.
         let asked: Vec<_> = (0..=BATCH_MAX).map(|_| gets.ask(id("OD-1"))).collect();
         let mut turns: Vec<Turn> = asked.into_iter().filter_map(|(_, turn)| turn).collect();
         let mut turn = turns.remove(0);
