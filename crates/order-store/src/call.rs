@@ -45,67 +45,52 @@ where
     type Future = F;
 }
 
+/// What a call needs besides its connection.
+pub(crate) trait Args: Send + Sync + 'static {}
+
+impl<A: Send + Sync + 'static> Args for A {}
+
 impl Store {
     /// Runs a transaction in a task of its own, so that a cancelled caller doesn't leave it half-done, and again when it
     /// lost against a concurrent one. `doing` is what an operator reads in errors.
-    pub(crate) fn write<A, T, W>(
+    pub(crate) fn write<A: Args, T: Send + 'static, W: for<'a> Work<'a, Tx, A, T, Error>>(
         &self,
         doing: &'static str,
         args: A,
         work: W,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W>
-    where
-        A: Send + Sync + 'static,
-        T: Send + 'static,
-        W: for<'a> Work<'a, Tx, A, T, Error>,
-    {
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W> {
         self.repeat(doing, Mode::Write, args, work)
     }
 
     /// Runs a transaction like [`Self::write`]; a dry run is rolled back, and only its answer is kept.
-    pub(crate) fn write_unless<A, T, W>(
+    pub(crate) fn write_unless<A: Args, T: Send + 'static, W: for<'a> Work<'a, Tx, A, T, Error>>(
         &self,
         dry_run: bool,
         doing: &'static str,
         args: A,
         work: W,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W>
-    where
-        A: Send + Sync + 'static,
-        T: Send + 'static,
-        W: for<'a> Work<'a, Tx, A, T, Error>,
-    {
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W> {
         let mode = if dry_run { Mode::DryRun } else { Mode::Write };
         self.repeat(doing, mode, args, work)
     }
 
     /// Runs reads in one consistent snapshot.
-    pub(crate) fn snapshot<A, T, W>(
+    pub(crate) fn snapshot<A: Args, T: Send + 'static, W: for<'a> Work<'a, Tx, A, T, Error>>(
         &self,
         doing: &'static str,
         args: A,
         work: W,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W>
-    where
-        A: Send + Sync + 'static,
-        T: Send + 'static,
-        W: for<'a> Work<'a, Tx, A, T, Error>,
-    {
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W> {
         self.repeat(doing, Mode::Snapshot, args, work)
     }
 
-    fn repeat<A, T, W>(
+    fn repeat<A: Args, T: Send + 'static, W: for<'a> Work<'a, Tx, A, T, Error>>(
         &self,
         doing: &'static str,
         mode: Mode,
         args: A,
         work: W,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W>
-    where
-        A: Send + Sync + 'static,
-        T: Send + 'static,
-        W: for<'a> Work<'a, Tx, A, T, Error>,
-    {
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W> {
         let store = self.clone();
         joined(async move {
             let mut attempt = 1;
@@ -126,17 +111,12 @@ impl Store {
 
     /// Runs single reads on a connection, outside of a transaction; all of them again if the connection turns out to be
     /// dead.
-    pub(crate) fn read<A, T, W>(
+    pub(crate) fn read<A: Args, T: Send + 'static, W: for<'a> Work<'a, Conn, A, T, sqlx::Error>>(
         &self,
         doing: &'static str,
         args: A,
         work: W,
-    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W>
-    where
-        A: Send + Sync + 'static,
-        T: Send + 'static,
-        W: for<'a> Work<'a, Conn, A, T, sqlx::Error>,
-    {
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<A, T, W> {
         let store = self.clone();
         joined(async move {
             let asked = Asked::default();

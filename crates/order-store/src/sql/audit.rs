@@ -70,62 +70,37 @@ pub(crate) const STEP_TAKEN: Sql = Sql::both(
 );
 
 /// Paid without exactly one applied success equal to `paid_by`, or the other way round.
-pub(crate) const A2: Sql = Sql {
-    postgres: "
-        SELECT o.order_id, 'status ' || o.status || ', paid by '
-               || coalesce(o.paid_provider || '/' || o.paid_transaction_id, 'nothing') || ', '
-               || coalesce(a.n, 0) || ' applied payments'
-               || coalesce(', the first is ' || a.provider || '/' || a.transaction_id, '')
-          FROM orders AS o
-          LEFT JOIN (SELECT order_id, count(*) AS n, min(provider) AS provider,
-                            min(transaction_id) AS transaction_id
-                       FROM payments
-                      WHERE verdict = 'APPLIED' AND kind = 'succeeded'
-                      GROUP BY order_id) AS a ON a.order_id = o.order_id
-         WHERE CASE WHEN o.status IN ('PAID', 'SHIPPED', 'DONE')
-                    THEN a.n IS DISTINCT FROM 1
-                         OR a.provider IS DISTINCT FROM o.paid_provider
-                         OR a.transaction_id IS DISTINCT FROM o.paid_transaction_id
-                    ELSE a.n IS NOT NULL OR o.paid_provider IS NOT NULL END
-         ORDER BY o.order_id",
-    sqlite: "
-        SELECT o.order_id, 'status ' || o.status || ', paid by '
-               || coalesce(o.paid_provider || '/' || o.paid_transaction_id, 'nothing') || ', '
-               || coalesce(a.n, 0) || ' applied payments'
-               || coalesce(', the first is ' || a.provider || '/' || a.transaction_id, '')
-          FROM orders AS o
-          LEFT JOIN (SELECT order_id, count(*) AS n, min(provider) AS provider,
-                            min(transaction_id) AS transaction_id
-                       FROM payments
-                      WHERE verdict = 'APPLIED' AND kind = 'succeeded'
-                      GROUP BY order_id) AS a ON a.order_id = o.order_id
-         WHERE CASE WHEN o.status IN ('PAID', 'SHIPPED', 'DONE')
-                    THEN a.n IS NOT 1
-                         OR a.provider IS NOT o.paid_provider
-                         OR a.transaction_id IS NOT o.paid_transaction_id
-                    ELSE a.n IS NOT NULL OR o.paid_provider IS NOT NULL END
-         ORDER BY o.order_id",
-};
+pub(crate) const A2: Sql = Sql::both(
+    "
+    SELECT o.order_id, 'status ' || o.status || ', paid by '
+           || coalesce(o.paid_provider || '/' || o.paid_transaction_id, 'nothing') || ', '
+           || coalesce(a.n, 0) || ' applied payments'
+           || coalesce(', the first is ' || a.provider || '/' || a.transaction_id, '')
+      FROM orders AS o
+      LEFT JOIN (SELECT order_id, count(*) AS n, min(provider) AS provider,
+                        min(transaction_id) AS transaction_id
+                   FROM payments
+                  WHERE verdict = 'APPLIED' AND kind = 'succeeded'
+                  GROUP BY order_id) AS a ON a.order_id = o.order_id
+     WHERE CASE WHEN o.status IN ('PAID', 'SHIPPED', 'DONE')
+                THEN a.n IS DISTINCT FROM 1
+                     OR a.provider IS DISTINCT FROM o.paid_provider
+                     OR a.transaction_id IS DISTINCT FROM o.paid_transaction_id
+                ELSE a.n IS NOT NULL OR o.paid_provider IS NOT NULL END
+     ORDER BY o.order_id",
+);
 
 /// The step to PAID names another payment than the order.
-pub(crate) const A2_STEP: Sql = Sql {
-    postgres: "
-        SELECT o.order_id, 'transition ' || t.version || ' was paid by '
-               || coalesce(t.provider || '/' || t.transaction_id, 'nothing')
-          FROM orders AS o
-          JOIN transitions AS t ON t.order_id = o.order_id AND t.event = 'pay'
-         WHERE t.provider IS DISTINCT FROM o.paid_provider
-            OR t.transaction_id IS DISTINCT FROM o.paid_transaction_id
-         ORDER BY o.order_id",
-    sqlite: "
-        SELECT o.order_id, 'transition ' || t.version || ' was paid by '
-               || coalesce(t.provider || '/' || t.transaction_id, 'nothing')
-          FROM orders AS o
-          JOIN transitions AS t ON t.order_id = o.order_id AND t.event = 'pay'
-         WHERE t.provider IS NOT o.paid_provider
-            OR t.transaction_id IS NOT o.paid_transaction_id
-         ORDER BY o.order_id",
-};
+pub(crate) const A2_STEP: Sql = Sql::both(
+    "
+    SELECT o.order_id, 'transition ' || t.version || ' was paid by '
+           || coalesce(t.provider || '/' || t.transaction_id, 'nothing')
+      FROM orders AS o
+      JOIN transitions AS t ON t.order_id = o.order_id AND t.event = 'pay'
+     WHERE t.provider IS DISTINCT FROM o.paid_provider
+        OR t.transaction_id IS DISTINCT FROM o.paid_transaction_id
+     ORDER BY o.order_id",
+);
 
 /// An applied payment without an order that it paid.
 pub(crate) const A3: Sql = Sql::both(

@@ -1,6 +1,6 @@
 //! Statements on `dead_letters`.
 
-use super::Sql;
+use super::{Sql, locking};
 
 /// A letter that is known stays as it is. JSON holds no bytes: to SQLite a body goes as hex digits.
 pub(crate) const INSERT: Sql = Sql {
@@ -29,38 +29,24 @@ pub(crate) const GET: Sql = Sql::both(
      WHERE id = $1",
 );
 
-pub(crate) const LOCK: Sql = Sql {
-    postgres: "
-        SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
-               note
-          FROM dead_letters
-         WHERE id = $1
-           FOR UPDATE",
-    sqlite: "
-        SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
-               note
-          FROM dead_letters
-         WHERE id = $1",
-};
+pub(crate) const LOCK: Sql = locking!(
+    "
+    SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
+           note
+      FROM dead_letters
+     WHERE id = $1"
+);
 
-pub(crate) const LIST: Sql = Sql {
-    postgres: "
-        SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
-               note
-          FROM dead_letters
-         WHERE ($1::text IS NULL OR state = $1)
-           AND (received_at, id) > ($2, $3)
-         ORDER BY received_at, id
-         LIMIT $4 OFFSET $5",
-    sqlite: "
-        SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
-               note
-          FROM dead_letters
-         WHERE ($1 IS NULL OR state = $1)
-           AND (received_at, id) > ($2, $3)
-         ORDER BY received_at, id
-         LIMIT $4 OFFSET $5",
-};
+pub(crate) const LIST: Sql = Sql::both(
+    "
+    SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
+           note
+      FROM dead_letters
+     WHERE (CAST($1 AS text) IS NULL OR state = $1)
+       AND (received_at, id) > ($2, $3)
+     ORDER BY received_at, id
+     LIMIT $4 OFFSET $5",
+);
 
 pub(crate) const END: Sql = Sql::both(
     "

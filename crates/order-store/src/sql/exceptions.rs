@@ -1,6 +1,6 @@
 //! Statements on `payment_exceptions`.
 
-use super::Sql;
+use super::{Sql, locking};
 
 /// Returns the exceptions that are new; one that is known, open or closed, stays as it is. `published_at` was
 /// used by older versions; its value here means that the outbox has the event.
@@ -43,30 +43,19 @@ pub(crate) const GET: Sql = Sql::both(
          WHERE id = $1",
 );
 
-pub(crate) const LIST: Sql = Sql {
-    postgres: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE ($1::text IS NULL OR state = $1)
-           AND ($2::text IS NULL OR verdict = $2)
-           AND ($3::text IS NULL OR order_id = $3)
-           AND (opened_at, id) > ($4, $5)
-         ORDER BY opened_at, id
-         LIMIT $6 OFFSET $7",
-    sqlite: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE ($1 IS NULL OR state = $1)
-           AND ($2 IS NULL OR verdict = $2)
-           AND ($3 IS NULL OR order_id = $3)
-           AND (opened_at, id) > ($4, $5)
-         ORDER BY opened_at, id
-         LIMIT $6 OFFSET $7",
-};
+pub(crate) const LIST: Sql = Sql::both(
+    "
+    SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+           expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
+           resolution, note, closed_by, opened_at, closed_at
+      FROM payment_exceptions
+     WHERE (CAST($1 AS text) IS NULL OR state = $1)
+       AND (CAST($2 AS text) IS NULL OR verdict = $2)
+       AND (CAST($3 AS text) IS NULL OR order_id = $3)
+       AND (opened_at, id) > ($4, $5)
+     ORDER BY opened_at, id
+     LIMIT $6 OFFSET $7",
+);
 
 pub(crate) const OF_IDS: Sql = Sql {
     postgres: "
@@ -90,12 +79,10 @@ pub(crate) const KEY: Sql = Sql::both(
      WHERE id = $1",
 );
 
-pub(crate) const LOCK: Sql = Sql {
-    postgres: "
-        SELECT state, resolution, note FROM payment_exceptions WHERE id = $1 FOR UPDATE",
-    sqlite: "
-        SELECT state, resolution, note FROM payment_exceptions WHERE id = $1",
-};
+pub(crate) const LOCK: Sql = locking!(
+    "
+    SELECT state, resolution, note FROM payment_exceptions WHERE id = $1"
+);
 
 pub(crate) const CLOSE: Sql = Sql::both(
     "

@@ -1,6 +1,6 @@
 //! Statements on `idempotency_keys`.
 
-use super::Sql;
+use super::{Sql, locking};
 
 pub(crate) const INSERT: Sql = Sql::both(
     "
@@ -10,17 +10,12 @@ pub(crate) const INSERT: Sql = Sql::both(
         ON CONFLICT DO NOTHING",
 );
 
-pub(crate) const LOCK: Sql = Sql {
-    postgres: "
-        SELECT request, held_until, created_at, status, headers, body
-          FROM idempotency_keys
-         WHERE actor = $1 AND idempotency_key = $2
-           FOR UPDATE",
-    sqlite: "
-        SELECT request, held_until, created_at, status, headers, body
-          FROM idempotency_keys
-         WHERE actor = $1 AND idempotency_key = $2",
-};
+pub(crate) const LOCK: Sql = locking!(
+    "
+    SELECT request, held_until, created_at, status, headers, body
+      FROM idempotency_keys
+     WHERE actor = $1 AND idempotency_key = $2"
+);
 
 /// For a key whose row is locked.
 pub(crate) const TAKE: Sql = Sql::both(

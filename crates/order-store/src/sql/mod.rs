@@ -37,6 +37,17 @@ impl Sql {
     }
 }
 
+/// A statement that locks the rows it reads. In SQLite the transaction has the lock of the whole file already.
+macro_rules! locking {
+    ($text:literal) => {
+        $crate::sql::Sql {
+            postgres: concat!($text, " FOR UPDATE"),
+            sqlite: $text,
+        }
+    };
+}
+use locking;
+
 /// A file's statements with their names, for the tests that look at each of them.
 #[cfg(test)]
 macro_rules! named {

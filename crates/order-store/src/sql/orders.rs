@@ -96,38 +96,25 @@ pub(crate) const PAY: Sql = Sql {
 };
 
 /// `$2` expected, `$3` new status.
-pub(crate) const ADVANCE: Sql = Sql {
-    postgres: "
-        UPDATE orders
-           SET status = $3, version = version + 1, updated_at = GREATEST(updated_at, $4)
-         WHERE order_id = $1
-           AND status   = $2
+pub(crate) const ADVANCE: Sql = Sql::both(
+    "
+    UPDATE orders
+       SET status = $3, version = version + 1, updated_at = CASE WHEN updated_at > $4 THEN updated_at ELSE $4 END
+     WHERE order_id = $1
+       AND status   = $2
      RETURNING order_id, version, updated_at",
-    sqlite: "
-        UPDATE orders
-           SET status = $3, version = version + 1, updated_at = MAX(updated_at, $4)
-         WHERE order_id = $1
-           AND status   = $2
-     RETURNING order_id, version, updated_at",
-};
+);
 
 /// A person takes a mismatch for payment: the guard is the status alone.
-pub(crate) const ACCEPT: Sql = Sql {
-    postgres: "
-        UPDATE orders
-           SET status = $3, version = version + 1, updated_at = GREATEST(updated_at, $4),
-               paid_provider = $5, paid_transaction_id = $6
-         WHERE order_id = $1
-           AND status   = $2
+pub(crate) const ACCEPT: Sql = Sql::both(
+    "
+    UPDATE orders
+       SET status = $3, version = version + 1, updated_at = CASE WHEN updated_at > $4 THEN updated_at ELSE $4 END,
+           paid_provider = $5, paid_transaction_id = $6
+     WHERE order_id = $1
+       AND status   = $2
      RETURNING order_id, version, updated_at",
-    sqlite: "
-        UPDATE orders
-           SET status = $3, version = version + 1, updated_at = MAX(updated_at, $4),
-               paid_provider = $5, paid_transaction_id = $6
-         WHERE order_id = $1
-           AND status   = $2
-     RETURNING order_id, version, updated_at",
-};
+);
 
 /// `$2` expected, `$3` new status. The guard is on the target row here as everywhere.
 pub(crate) const CANCEL: Sql = Sql {

@@ -100,10 +100,10 @@ pub(crate) const COUNT: Sql = Sql {
           FROM (SELECT events, at FROM outbox ORDER BY seq LIMIT $1) AS o",
 };
 
-pub(crate) const COUNT_OLD: Sql = Sql {
-    postgres: "
-        SELECT count(*) AS events,
-               min(at) FILTER (WHERE at BETWEEN '1970-01-01 00:00:00Z' AND '9999-12-31 00:00:00Z') AS oldest
+/// What an older version of the service left unpublished, of each kind up to `$1` rows.
+macro_rules! unpublished {
+    () => {
+        "
           FROM (SELECT at
                   FROM (SELECT at FROM transitions
                          WHERE published_at IS NULL AND set_aside IS NULL
@@ -112,20 +112,24 @@ pub(crate) const COUNT_OLD: Sql = Sql {
                 SELECT opened_at AS at
                   FROM (SELECT opened_at FROM payment_exceptions
                          WHERE published_at IS NULL AND set_aside IS NULL
-                         LIMIT $1) AS e) AS o",
-    sqlite: "
+                         LIMIT $1) AS e) AS o"
+    };
+}
+
+pub(crate) const COUNT_OLD: Sql = Sql {
+    postgres: concat!(
+        "
+        SELECT count(*) AS events,
+               min(at) FILTER (WHERE at BETWEEN '1970-01-01 00:00:00Z' AND '9999-12-31 00:00:00Z') AS oldest",
+        unpublished!()
+    ),
+    sqlite: concat!(
+        "
         SELECT count(*) AS events,
                min(CASE WHEN typeof(at) = 'integer' AND at BETWEEN 0 AND 253402214400000000
-                        THEN at END) AS oldest
-          FROM (SELECT at
-                  FROM (SELECT at FROM transitions
-                         WHERE published_at IS NULL AND set_aside IS NULL
-                         LIMIT $1) AS t
-                 UNION ALL
-                SELECT opened_at AS at
-                  FROM (SELECT opened_at FROM payment_exceptions
-                         WHERE published_at IS NULL AND set_aside IS NULL
-                         LIMIT $1) AS e) AS o",
+                        THEN at END) AS oldest",
+        unpublished!()
+    ),
 };
 
 #[cfg(test)]

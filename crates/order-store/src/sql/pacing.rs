@@ -1,6 +1,6 @@
 //! Statements on `pacing`: when the payment service may be asked next.
 
-use super::Sql;
+use super::{Sql, locking};
 
 pub(crate) const BEGIN: Sql = Sql::both(
     "
@@ -9,10 +9,7 @@ pub(crate) const BEGIN: Sql = Sql::both(
         ON CONFLICT DO NOTHING",
 );
 
-pub(crate) const LOCK: Sql = Sql {
-    postgres: "SELECT next_at, not_before FROM pacing WHERE name = $1 FOR UPDATE",
-    sqlite: "SELECT next_at, not_before FROM pacing WHERE name = $1",
-};
+pub(crate) const LOCK: Sql = locking!("SELECT next_at, not_before FROM pacing WHERE name = $1");
 
 pub(crate) const RESERVE: Sql = Sql::both("UPDATE pacing SET next_at = $2 WHERE name = $1");
 

@@ -1,6 +1,6 @@
 //! Statements on `payments`.
 
-use super::Sql;
+use super::{Sql, locking};
 
 /// A rival's uncommitted claim is waited for: it rolls back and the key is ours, or it commits
 /// and the payment is known.
@@ -54,15 +54,11 @@ pub(crate) const GET: Sql = Sql::both(
 );
 
 /// Locks a recorded payment; a waiting one could be settled meanwhile.
-pub(crate) const LOCK: Sql = Sql {
-    postgres: "
-        SELECT verdict FROM payments
-         WHERE provider = $1 AND transaction_id = $2 AND kind = $3
-           FOR UPDATE",
-    sqlite: "
-        SELECT verdict FROM payments
-         WHERE provider = $1 AND transaction_id = $2 AND kind = $3",
-};
+pub(crate) const LOCK: Sql = locking!(
+    "
+    SELECT verdict FROM payments
+     WHERE provider = $1 AND transaction_id = $2 AND kind = $3"
+);
 
 /// `$5` (SQLite `$2`) is the verdict the payments were stored with so far.
 pub(crate) const SET_VERDICTS: Sql = Sql {
@@ -150,39 +146,23 @@ pub(crate) const STRANDED: Sql = Sql::both(
 
 /// Waiting payments received until `$1` in a range of keys, locked: their order doesn't exist, and no exception
 /// is open yet.
-pub(crate) const OVERDUE: Sql = Sql {
-    postgres: "
-        SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
-               p.currency, p.occurred_at, p.received_at, p.source
-          FROM payments AS p
-         WHERE p.verdict = 'WAITING_FOR_ORDER'
-           AND p.verdict <> 'APPLIED'
-           AND (p.provider, p.transaction_id, p.kind) > ($2, $3, $4)
-           AND (p.provider, p.transaction_id, p.kind) <= ($5, $6, $7)
-           AND p.received_at <= $1
-           AND NOT EXISTS (SELECT FROM orders AS o WHERE o.order_id = p.order_id)
-           AND NOT EXISTS (SELECT FROM payment_exceptions AS e
-                            WHERE e.order_id = p.order_id AND e.verdict = p.verdict
-                              AND e.provider = p.provider
-                              AND e.transaction_id = p.transaction_id AND e.kind = p.kind)
-         ORDER BY p.provider, p.transaction_id, p.kind
-           FOR UPDATE OF p",
-    sqlite: "
-        SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
-               p.currency, p.occurred_at, p.received_at, p.source
-          FROM payments AS p
-         WHERE p.verdict = 'WAITING_FOR_ORDER'
-           AND p.verdict <> 'APPLIED'
-           AND (p.provider, p.transaction_id, p.kind) > ($2, $3, $4)
-           AND (p.provider, p.transaction_id, p.kind) <= ($5, $6, $7)
-           AND p.received_at <= $1
-           AND NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.order_id = p.order_id)
-           AND NOT EXISTS (SELECT 1 FROM payment_exceptions AS e
-                            WHERE e.order_id = p.order_id AND e.verdict = p.verdict
-                              AND e.provider = p.provider
-                              AND e.transaction_id = p.transaction_id AND e.kind = p.kind)
-         ORDER BY p.provider, p.transaction_id, p.kind",
-};
+pub(crate) const OVERDUE: Sql = locking!(
+    "
+    SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
+           p.currency, p.occurred_at, p.received_at, p.source
+      FROM payments AS p
+     WHERE p.verdict = 'WAITING_FOR_ORDER'
+       AND p.verdict <> 'APPLIED'
+       AND (p.provider, p.transaction_id, p.kind) > ($2, $3, $4)
+       AND (p.provider, p.transaction_id, p.kind) <= ($5, $6, $7)
+       AND p.received_at <= $1
+       AND NOT EXISTS (SELECT 1 FROM orders AS o WHERE o.order_id = p.order_id)
+       AND NOT EXISTS (SELECT 1 FROM payment_exceptions AS e
+                        WHERE e.order_id = p.order_id AND e.verdict = p.verdict
+                          AND e.provider = p.provider
+                          AND e.transaction_id = p.transaction_id AND e.kind = p.kind)
+     ORDER BY p.provider, p.transaction_id, p.kind"
+);
 
 /// Orders and payments that were reported again: `$1` is `[[order, provider, transaction], …]`.
 /// `given_up`: a person closed the exception for the money of this very payment as refunded or
@@ -242,64 +222,39 @@ pub(crate) const OF_ORDER: Sql = Sql::both(
 );
 
 /// Payments in key order. A null filter asks for all.
-pub(crate) const LIST: Sql = Sql {
-    postgres: "
-        SELECT provider, transaction_id, kind, event_id, order_id, verdict, amount, currency,
-               occurred_at, received_at, source
-          FROM payments
-         WHERE ($1::text IS NULL OR provider = $1)
-           AND ($2::text IS NULL OR transaction_id = $2)
-           AND ($3::text IS NULL OR verdict = $3)
-           AND (provider, transaction_id, kind) > ($4, $5, $6)
-         ORDER BY provider, transaction_id, kind
-         LIMIT $7 OFFSET $8",
-    sqlite: "
-        SELECT provider, transaction_id, kind, event_id, order_id, verdict, amount, currency,
-               occurred_at, received_at, source
-          FROM payments
-         WHERE ($1 IS NULL OR provider = $1)
-           AND ($2 IS NULL OR transaction_id = $2)
-           AND ($3 IS NULL OR verdict = $3)
-           AND (provider, transaction_id, kind) > ($4, $5, $6)
-         ORDER BY provider, transaction_id, kind
-         LIMIT $7 OFFSET $8",
-};
+pub(crate) const LIST: Sql = Sql::both(
+    "
+    SELECT provider, transaction_id, kind, event_id, order_id, verdict, amount, currency,
+           occurred_at, received_at, source
+      FROM payments
+     WHERE (CAST($1 AS text) IS NULL OR provider = $1)
+       AND (CAST($2 AS text) IS NULL OR transaction_id = $2)
+       AND (CAST($3 AS text) IS NULL OR verdict = $3)
+       AND (provider, transaction_id, kind) > ($4, $5, $6)
+     ORDER BY provider, transaction_id, kind
+     LIMIT $7 OFFSET $8",
+);
 
 /// The payments of a transaction at any provider, with the parameters of the list. The
 /// providers there are, each found by one look into the key, lead to them: without a provider the
 /// key is of no use. `$1` is null.
-pub(crate) const OF_TRANSACTION: Sql = Sql {
-    postgres: "
-        WITH RECURSIVE seen (provider) AS (
-            SELECT min(provider) FROM payments WHERE $1::text IS NULL
-             UNION ALL
-            SELECT (SELECT min(p.provider) FROM payments AS p WHERE p.provider > seen.provider)
-              FROM seen
-             WHERE seen.provider IS NOT NULL)
-        SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
-               p.currency, p.occurred_at, p.received_at, p.source
+pub(crate) const OF_TRANSACTION: Sql = Sql::both(
+    "
+    WITH RECURSIVE seen (provider) AS (
+        SELECT min(provider) FROM payments WHERE CAST($1 AS text) IS NULL
+         UNION ALL
+        SELECT (SELECT min(p.provider) FROM payments AS p WHERE p.provider > seen.provider)
           FROM seen
-          JOIN payments AS p ON p.provider = seen.provider AND p.transaction_id = $2
-         WHERE ($3::text IS NULL OR p.verdict = $3)
-           AND (p.provider, p.transaction_id, p.kind) > ($4, $5, $6)
-         ORDER BY p.provider, p.transaction_id, p.kind
-         LIMIT $7 OFFSET $8",
-    sqlite: "
-        WITH RECURSIVE seen (provider) AS (
-            SELECT min(provider) FROM payments WHERE $1 IS NULL
-             UNION ALL
-            SELECT (SELECT min(p.provider) FROM payments AS p WHERE p.provider > seen.provider)
-              FROM seen
-             WHERE seen.provider IS NOT NULL)
-        SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
-               p.currency, p.occurred_at, p.received_at, p.source
-          FROM seen
-          JOIN payments AS p ON p.provider = seen.provider AND p.transaction_id = $2
-         WHERE ($3 IS NULL OR p.verdict = $3)
-           AND (p.provider, p.transaction_id, p.kind) > ($4, $5, $6)
-         ORDER BY p.provider, p.transaction_id, p.kind
-         LIMIT $7 OFFSET $8",
-};
+         WHERE seen.provider IS NOT NULL)
+    SELECT p.provider, p.transaction_id, p.kind, p.event_id, p.order_id, p.verdict, p.amount,
+           p.currency, p.occurred_at, p.received_at, p.source
+      FROM seen
+      JOIN payments AS p ON p.provider = seen.provider AND p.transaction_id = $2
+     WHERE (CAST($3 AS text) IS NULL OR p.verdict = $3)
+       AND (p.provider, p.transaction_id, p.kind) > ($4, $5, $6)
+     ORDER BY p.provider, p.transaction_id, p.kind
+     LIMIT $7 OFFSET $8",
+);
 
 #[cfg(test)]
 pub(crate) const ALL: &[(&str, Sql)] = super::named![
