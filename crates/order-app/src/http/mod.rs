@@ -37,7 +37,7 @@ use crate::payment_service::PaymentService;
 use crate::tokens::Tokens;
 use crate::watch::Watch;
 use server::access::Access;
-use server::{carry_out, deadline, docs, layers, telemetry};
+use server::{carry_out, deadline, docs, layers, measure};
 
 /// The state of the operations.
 #[derive(Clone)]
@@ -164,7 +164,7 @@ parts! {
 
 /// Everything that is served over HTTP.
 pub fn router(state: HttpState) -> Router {
-    telemetry::describe();
+    measure::describe();
     let (router, document) = routes::routes().split_for_parts();
     let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
     let shared = Shared(Arc::new(state));

@@ -6,11 +6,11 @@ use utoipa_axum::routes;
 use crate::http::Shared;
 use crate::http::document::openapi;
 use crate::http::operations::{
-    cancel_order, close_payment_exception, complete_order, create_order, create_reconciliation,
+    cancel_order, close_payment_exception, create_order, create_reconciliation,
     discard_dead_letter, get_dead_letter, get_liveness, get_metrics, get_openapi, get_order,
     get_payment_exception, get_readiness, get_reconciliation, list_dead_letters,
     list_order_history, list_order_payments, list_orders, list_payment_exceptions, list_payments,
-    list_reconciliations, replay_dead_letter, ship_order,
+    list_reconciliations, operate, replay_dead_letter,
 };
 
 /// Every operation, served and documented by the same line. Operations on the same path share a
@@ -24,8 +24,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(get_order::get_order))
         .routes(routes!(list_order_history::list_order_history))
         .routes(routes!(list_order_payments::list_order_payments))
-        .routes(routes!(ship_order::ship_order))
-        .routes(routes!(complete_order::complete_order))
+        .routes(routes!(operate::ship_order))
+        .routes(routes!(operate::complete_order))
         .routes(routes!(cancel_order::cancel_order))
         .routes(routes!(list_payments::list_payments))
         .routes(routes!(list_payment_exceptions::list_payment_exceptions))

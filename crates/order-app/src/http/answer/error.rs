@@ -33,8 +33,8 @@ pub(crate) enum ApiError {
     RateLimited,
     /// No resource exists at this path.
     NoSuchPath,
-    /// The order doesn't exist.
-    NoSuchOrder(OrderId),
+    /// The resource, a "dead letter" for example, with this id doesn't exist.
+    NotFound(&'static str, String),
     /// Neither an order nor a payment has this id.
     NoSuchOrderOrPayment(OrderId),
     /// The path exists, but it doesn't support the method.
@@ -62,12 +62,6 @@ pub(crate) enum ApiError {
     PaymentStateUnknown(OrderId, String),
     /// Another reconciliation run, with this id, is still running.
     AlreadyRunning(String),
-    /// The reconciliation run doesn't exist.
-    NoSuchRun(String),
-    /// The payment exception doesn't exist.
-    NoSuchException(String),
-    /// The dead letter doesn't exist.
-    NoSuchLetter(String),
     /// The exception or dead letter was closed before, in another way.
     AlreadyClosed(String),
     /// The payment can't be accepted for its order.
@@ -119,18 +113,18 @@ impl ApiError {
         Self::Invalid(vec![FieldError::new(pointer, detail)])
     }
 
+    /// The order doesn't exist.
+    pub(crate) fn no_such_order(id: &OrderId) -> Self {
+        Self::NotFound("order", id.to_string())
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Invalid(_) => Kind::InvalidRequest,
             Self::Unauthenticated(_) => Kind::Unauthenticated,
             Self::Forbidden(_) | Self::ForeignPage(_) => Kind::Forbidden,
             Self::RateLimited => Kind::RateLimited,
-            Self::NoSuchPath
-            | Self::NoSuchOrder(_)
-            | Self::NoSuchOrderOrPayment(_)
-            | Self::NoSuchException(_)
-            | Self::NoSuchRun(_)
-            | Self::NoSuchLetter(_) => Kind::NotFound,
+            Self::NoSuchPath | Self::NoSuchOrderOrPayment(_) | Self::NotFound(..) => Kind::NotFound,
             Self::PaymentPending(_) => Kind::PaymentPending,
             Self::PaymentStateUnknown(..) => Kind::PaymentStateUnknown,
             Self::AlreadyRunning(_) => Kind::AlreadyRunning,
@@ -162,11 +156,8 @@ impl ApiError {
                 "too many requests per second; retry after the time in Retry-After".to_owned()
             },
             Self::NoSuchPath => "no resource exists at this path".to_owned(),
-            Self::NoSuchOrder(id) => format!("order {id} not found"),
+            Self::NotFound(what, id) => format!("{what} {id} not found"),
             Self::NoSuchOrderOrPayment(id) => format!("no order or payment found for {id}"),
-            Self::NoSuchException(id) => format!("payment exception {id} not found"),
-            Self::NoSuchLetter(id) => format!("dead letter {id} not found"),
-            Self::NoSuchRun(id) => format!("reconciliation {id} not found"),
             Self::AlreadyRunning(id) => {
                 format!("reconciliation {id} is still running; retry when it has finished")
             },

@@ -284,7 +284,7 @@ fn problem(kind: Kind) -> (&'static str, ApiError) {
         ),
         Kind::Forbidden => (ORDERS, ApiError::Forbidden(Scope::OrdersWrite)),
         Kind::RateLimited => (ORDERS, ApiError::RateLimited),
-        Kind::NotFound => ("/v1/orders/OD-9", ApiError::NoSuchOrder(of("OD-9"))),
+        Kind::NotFound => ("/v1/orders/OD-9", ApiError::no_such_order(&of("OD-9"))),
         Kind::MethodNotAllowed => ("/v1/payments", ApiError::MethodNotAllowed),
         Kind::OrderExists => (ORDERS, ApiError::OrderExists(Box::new(order()))),
         Kind::IllegalTransition => {

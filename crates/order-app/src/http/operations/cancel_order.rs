@@ -6,16 +6,13 @@ use order_fsm::OrderEvent;
 use order_store::Store;
 
 use super::ask_first::ask_first;
-use super::operate::{OperateOrder, operate, operation};
+use super::operate::{OperateOrder, Request, operate, operation};
 use crate::http::Reconciliation;
 use crate::http::answer::error::ApiError;
 use crate::http::document::problem_docs::command_problems;
-use crate::http::request::actor::Actor;
-use crate::http::request::body::Optional;
 use crate::http::request::etag::IfMatch;
 use crate::http::request::key::IdempotencyKey;
 use crate::http::request::path::OrderPath;
-use crate::http::request::query::{Nothing, Params};
 use crate::wire;
 
 command_problems!(
@@ -48,13 +45,9 @@ command_problems!(
 pub(crate) async fn cancel_order(
     State(store): State<Store>,
     State(reconciliation): State<Reconciliation>,
-    OrderPath(order_id): OrderPath,
-    actor: Actor,
-    if_match: IfMatch,
-    Params(Nothing): Params<Nothing>,
-    Optional(command): Optional<OperateOrder>,
+    request: Request,
 ) -> Result<Json<wire::Order>, ApiError> {
-    let operation = operation(OrderEvent::Cancel, order_id, actor, if_match, command);
+    let operation = operation(OrderEvent::Cancel, request);
     if let Some(service) = &reconciliation.service {
         ask_first(&store, service, &operation).await?;
     }

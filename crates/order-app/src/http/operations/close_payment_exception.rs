@@ -82,16 +82,20 @@ pub(crate) async fn close_payment_exception(
     match store.close_exception(closing).await? {
         Closed::Closed | Closed::AlreadyThere => {
             let closed = store.get_exception(id.clone()).await?;
-            Ok(Json(closed.ok_or(ApiError::NoSuchException(id))?.into()))
+            Ok(Json(
+                closed
+                    .ok_or(ApiError::NotFound("payment exception", id))?
+                    .into(),
+            ))
         }
-        Closed::Missing => Err(ApiError::NoSuchException(id)),
+        Closed::Missing => Err(ApiError::NotFound("payment exception", id)),
         Closed::ClosedOtherwise => {
             let detail = "the exception is already closed with another resolution or note";
             Err(ApiError::AlreadyClosed(detail.to_owned()))
         }
         Closed::NotAcceptable(verdict) => {
             let exception = store.get_exception(id.clone()).await?;
-            let exception = exception.ok_or(ApiError::NoSuchException(id))?;
+            let exception = exception.ok_or(ApiError::NotFound("payment exception", id))?;
             let order = store.get_order(exception.content.order_id).await?;
             let moved_by = match &order {
                 Some(order) => moved_by(&store, order).await?.map(Box::new),

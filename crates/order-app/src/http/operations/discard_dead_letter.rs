@@ -63,6 +63,6 @@ pub(crate) async fn discard_dead_letter(
             "the dead letter is already {}",
             letter.state
         ))),
-        Discarded::Missing => Err(ApiError::NoSuchLetter(id)),
+        Discarded::Missing => Err(ApiError::NotFound("dead letter", id)),
     }
 }

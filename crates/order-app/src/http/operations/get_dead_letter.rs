@@ -33,6 +33,6 @@ pub(crate) async fn get_dead_letter(
     let letter = store
         .get_dead_letter(id.clone())
         .await?
-        .ok_or(ApiError::NoSuchLetter(id))?;
+        .ok_or(ApiError::NotFound("dead letter", id))?;
     Ok(Json(letter.into()))
 }

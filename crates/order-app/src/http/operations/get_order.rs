@@ -19,8 +19,8 @@ use crate::http::request::path::OrderPath;
 use crate::http::request::prefer::{PREFERENCE_APPLIED, Wait};
 use crate::http::request::query::{Nothing, Params};
 use crate::http::server::deadline::Deadline;
+use crate::http::server::measure::Waited;
 use crate::http::server::peer::Peer;
-use crate::http::server::telemetry::Waited;
 use crate::watch::{Ended, Waiter, Watch};
 use crate::wire;
 
@@ -84,7 +84,7 @@ pub(crate) async fn get_order(
 
 async fn read(store: &Store, order_id: OrderId) -> Result<Order, ApiError> {
     let found = store.get_order(order_id.clone()).await?;
-    found.ok_or(ApiError::NoSuchOrder(order_id))
+    found.ok_or(ApiError::no_such_order(&order_id))
 }
 
 fn is_known(headers: &HeaderMap, version: i64) -> bool {

@@ -33,6 +33,6 @@ pub(crate) async fn get_payment_exception(
     let found = store
         .get_exception(id.clone())
         .await?
-        .ok_or(ApiError::NoSuchException(id))?;
+        .ok_or(ApiError::NotFound("payment exception", id))?;
     Ok(Json(found.into()))
 }

@@ -33,5 +33,7 @@ pub(crate) async fn get_reconciliation(
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Run>, ApiError> {
     let run = store.get_run(id.clone()).await?;
-    Ok(Json(run.ok_or(ApiError::NoSuchRun(id))?.into()))
+    Ok(Json(
+        run.ok_or(ApiError::NotFound("reconciliation", id))?.into(),
+    ))
 }

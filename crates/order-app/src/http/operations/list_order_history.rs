@@ -42,7 +42,7 @@ pub(crate) async fn list_order_history(
     // Every order has its creation, but a page after the last item is empty as well.
     let nothing = items.items.is_empty() && items.unreadable == 0;
     if nothing && !order_exists(&store, &order_id).await? {
-        return Err(ApiError::NoSuchOrder(order_id));
+        return Err(ApiError::no_such_order(&order_id));
     }
     Ok(Json(HistoryItemList::of(&scope, items)))
 }

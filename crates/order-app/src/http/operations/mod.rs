@@ -1,9 +1,8 @@
-//! The operations, one per file, named as in the document.
+//! The operations, one per file, named as in the document; those that differ in an event share `operate`.
 
 mod ask_first;
 pub(crate) mod cancel_order;
 pub(crate) mod close_payment_exception;
-pub(crate) mod complete_order;
 pub(crate) mod create_order;
 pub(crate) mod create_reconciliation;
 pub(crate) mod discard_dead_letter;
@@ -22,7 +21,6 @@ pub(crate) mod list_orders;
 pub(crate) mod list_payment_exceptions;
 pub(crate) mod list_payments;
 pub(crate) mod list_reconciliations;
-mod operate;
+pub(crate) mod operate;
 mod order_exists;
 pub(crate) mod replay_dead_letter;
-pub(crate) mod ship_order;

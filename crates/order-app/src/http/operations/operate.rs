@@ -1,7 +1,9 @@
-//! What ship, complete and cancel have in common.
+//! `POST /v1/orders/{order_id}/ship` and `/complete`, which differ in their event only, and what
+//! cancelling has in common with them.
 
 use axum::Json;
-use order_fsm::{OrderEvent, OrderId};
+use axum::extract::State;
+use order_fsm::OrderEvent;
 use order_store::{
     HistoryCursor, Operated, Operation, Order, Outcome, Place, RefusedAs, Source, Store,
 };
@@ -10,12 +12,64 @@ use utoipa::ToSchema;
 
 use crate::http::answer::error::ApiError;
 use crate::http::answer::problem::Kind;
+use crate::http::document::problem_docs::command_problems;
 use crate::http::request::actor::Actor;
-use crate::http::request::body::Command;
+use crate::http::request::body::{Command, Optional};
 use crate::http::request::etag::IfMatch;
 use crate::http::request::fields::Fields;
+use crate::http::request::key::IdempotencyKey;
+use crate::http::request::path::OrderPath;
+use crate::http::request::query::{Nothing, Params};
 use crate::http::request::values;
 use crate::wire;
+
+command_problems!(NotFound, IllegalTransition, PreconditionFailed);
+
+/// Ship an order
+///
+/// From `PAID` to `SHIPPED`.
+#[utoipa::path(
+    post,
+    path = "/v1/orders/{order_id}/ship",
+    operation_id = "ship_order",
+    tag = "orders",
+    security(("token" = ["orders:write"])),
+    params(OrderPath, IfMatch, IdempotencyKey),
+    request_body = Option<OperateOrder>,
+    responses(
+        (status = 200, description = "The order, which is `SHIPPED`.", body = wire::Order),
+        Problems,
+    ),
+)]
+pub(crate) async fn ship_order(
+    State(store): State<Store>,
+    request: Request,
+) -> Result<Json<wire::Order>, ApiError> {
+    operate(&store, operation(OrderEvent::Ship, request)).await
+}
+
+/// Complete an order
+///
+/// From `SHIPPED` to `DONE`.
+#[utoipa::path(
+    post,
+    path = "/v1/orders/{order_id}/complete",
+    operation_id = "complete_order",
+    tag = "orders",
+    security(("token" = ["orders:write"])),
+    params(OrderPath, IfMatch, IdempotencyKey),
+    request_body = Option<OperateOrder>,
+    responses(
+        (status = 200, description = "The order, which is `DONE`.", body = wire::Order),
+        Problems,
+    ),
+)]
+pub(crate) async fn complete_order(
+    State(store): State<Store>,
+    request: Request,
+) -> Result<Json<wire::Order>, ApiError> {
+    operate(&store, operation(OrderEvent::Complete, request)).await
+}
 
 /// Why an order is shipped, completed or cancelled.
 #[derive(Debug, ToSchema)]
@@ -35,14 +89,18 @@ impl Command for OperateOrder {
     }
 }
 
+/// The parts of a request that moves an order, in the order in which they are checked.
+pub(crate) type Request = (
+    OrderPath,
+    Actor,
+    IfMatch,
+    Params<Nothing>,
+    Optional<OperateOrder>,
+);
+
 /// The operation that a request describes.
-pub(crate) fn operation(
-    event: OrderEvent,
-    order_id: OrderId,
-    Actor(actor): Actor,
-    IfMatch(if_version): IfMatch,
-    command: Option<OperateOrder>,
-) -> Operation {
+pub(crate) fn operation(event: OrderEvent, request: Request) -> Operation {
+    let (OrderPath(order_id), Actor(actor), IfMatch(if_version), _, Optional(command)) = request;
     Operation {
         order_id,
         event,
@@ -78,7 +136,7 @@ pub(crate) async fn operate(
         }
         Operated::OtherVersion(order) => Err(ApiError::OtherVersion(Box::new(order))),
         Operated::MoneyHeld(_) => Err(ApiError::PaymentRecorded(order_id)),
-        Operated::Missing => Err(ApiError::NoSuchOrder(order_id)),
+        Operated::Missing => Err(ApiError::no_such_order(&order_id)),
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) async fn replay_dead_letter(
     Optional(command): Optional<ReplayDeadLetter>,
 ) -> Result<Json<Replay>, ApiError> {
     let letter = store.get_dead_letter(id.clone()).await?;
-    let letter = letter.ok_or_else(|| ApiError::NoSuchLetter(id.clone()))?;
+    let letter = letter.ok_or_else(|| ApiError::NotFound("dead letter", id.clone()))?;
     if letter.state != order_store::LetterState::Open {
         return Err(not_open(letter.state));
     }
@@ -116,7 +116,7 @@ pub(crate) async fn replay_dead_letter(
     {
         Replayed::Judged(verdict) => Ok(Json(Replay::new(verdict, query.dry_run))),
         Replayed::NotOpen(state) => Err(not_open(state)),
-        Replayed::Missing => Err(ApiError::NoSuchLetter(id)),
+        Replayed::Missing => Err(ApiError::NotFound("dead letter", id)),
     }
 }
 

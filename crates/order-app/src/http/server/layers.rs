@@ -15,7 +15,7 @@ use crate::http::server::access::{self, Access};
 use crate::http::server::deadline;
 use crate::http::server::docs;
 use crate::http::server::drain;
-use crate::http::server::telemetry;
+use crate::http::server::measure;
 
 /// Puts the layers around a router; the last one is the outermost.
 pub(crate) fn around(router: Router, access: Access, limit: Duration) -> Router {
@@ -30,7 +30,7 @@ pub(crate) fn around(router: Router, access: Access, limit: Duration) -> Router 
         .layer(CatchPanicLayer::custom(write::answer_panic))
         .layer(from_fn(write_problem))
         .layer(from_fn(add_headers))
-        .layer(from_fn(telemetry::observe))
+        .layer(from_fn(measure::observe))
         // Outside of the measurement, which would include the time that senders of refused bodies
         // take.
         .layer(from_fn(drain::drain))
