@@ -29,7 +29,7 @@ build() {
     title 'Building (the first time takes minutes)'
     # The programs alone, with the features that the tests switch on: neither builds again what the other has built.
     cargo build --workspace --bins --features order-app/crash-points --locked
-    # shellcheck disable=SC2034 # for those who source this
+    # shellcheck disable=SC2034 # used by the scripts that source this
     PROGRAMS="${CARGO_TARGET_DIR:-$PWD/target}/debug"
 }
 

@@ -36,7 +36,7 @@ async fn waiters_are_woken_whichever_process_moves_the_order() {
     let there = Service::start(&database, &payments).await;
     here.create("O1").await;
     let pay = async {
-        // Until both wait: asked of those who are waited at, not of a clock.
+        // Until both wait: read from the metrics, not after a fixed time.
         eventually("both wait", async || {
             let waiting = [waits_at(&here).await?, waits_at(&there).await?];
             (waiting == [1, 1]).then_some(())
@@ -70,7 +70,7 @@ async fn waiters_do_not_hold_up_the_end() {
         .header("if-none-match", "\"1\"")
         .header("prefer", "wait=30");
     let end = async {
-        eventually("somebody waits", async || {
+        eventually("a caller waits", async || {
             (waits_at(&service).await? == 1).then_some(())
         })
         .await;

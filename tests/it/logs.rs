@@ -1,4 +1,4 @@
-//! Readers of the log and of what is printed, who go away, stop reading, or have a full disk.
+//! Readers of the log and of printed output that disappear, stop reading, or have a full disk.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
@@ -98,7 +98,7 @@ impl Logging {
         value.expect("it is exposed").parse().unwrap()
     }
 
-    /// Sends SIGTERM; the exit code, or none if it doesn't end.
+    /// Sends SIGTERM; the exit code, or `None` if it doesn't end.
     async fn terminate(&mut self) -> Option<i32> {
         let pid = self.child.id().expect("it runs").to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();

@@ -308,7 +308,7 @@ async fn a_run_that_dies_is_finished_by_the_next_one() {
             // First the lease of the dead has to run out.
             assert!(
                 started.elapsed() < 3 * PATIENCE,
-                "{point}: nobody ends its work"
+                "{point}: its work is never ended"
             );
             tokio::time::sleep(Duration::from_secs(3)).await;
             reconcile(&database, &payments, &["--json"], &query).await;

@@ -64,7 +64,7 @@ async fn a_payment_service_on_this_machine_is_asked_past_the_proxy() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);
     let script = Script::all(Answer::unpaid_for_good());
     let (mock, query) = Mock::over_http(script).await.unwrap();
-    // Nobody is there.
+    // No process listens there.
     let mut settings = proxied("http://127.0.0.1:9");
     settings.push(("ORDERD_PAYMENT_QUERY", &query));
     let service = Service::start_with(&database, &payments, &settings).await;

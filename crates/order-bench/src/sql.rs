@@ -117,7 +117,7 @@ pub(crate) const VERDICTS: &str = "SELECT verdict, count(*) FROM payments GROUP 
 /// How many exceptions there are.
 pub(crate) const EXCEPTIONS: &str = "SELECT count(*) FROM payment_exceptions";
 
-/// How many events nobody has published, in rows of the outbox.
+/// How many events aren't published yet, in rows of the outbox.
 pub(crate) const UNPUBLISHED: &str = "SELECT CAST(coalesce(sum(events), 0) AS bigint) FROM outbox";
 
 /// How many advances of orders there were, and how many of them left the indexes alone.

@@ -58,7 +58,7 @@ fn lock(database: &Path, extension: &str) -> Result<FileLock, Error> {
     }
     let metadata = file.metadata().map_err(|error| unfit(&path, &error))?;
     let watched = LockFile::new(path.clone(), &metadata);
-    // Deleted between the opening and the locking: whoever deleted it may have locked the next one.
+    // Deleted between the opening and the locking: the process that deleted it may have locked the next one.
     watched.check().map_err(|_| in_use())?;
     Ok(FileLock {
         _file: file,

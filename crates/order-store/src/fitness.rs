@@ -54,12 +54,12 @@ async fn examine(sessions: &Sessions) -> Result<(), Error> {
         .fetch_one(&mut pair[0])
         .await
         .map_err(doing(DOING))?;
-    let told = |column: usize| row.try_get::<String, _>(column).map_err(doing(DOING));
-    let (name, encoding) = (told(0)?, told(1)?);
+    let text = |column: usize| row.try_get::<String, _>(column).map_err(doing(DOING));
+    let (name, encoding) = (text(0)?, text(1)?);
     if encoding != "UTF8" {
         return Err(Unfit::Encoding { name, encoding }.into());
     }
-    if told(2)? == "off" {
+    if text(2)? == "off" {
         tracing::warn!(
             database = name,
             "synchronous_commit is off: a crash of the database server loses what was acknowledged"

@@ -1,10 +1,10 @@
 //! Orders read by id, many at a time: callers that ask while others are being read share the next statement.
 //!
-//! A caller's id goes into the next batch, whose statement is sent after the caller asked, so that everybody reads their own
+//! A caller's id goes into the next batch, whose statement is sent after the caller asked, so that callers read their own
 //! writes. Nothing waits for company: an id that comes alone is read at once. If a batch had no connection or no answer in
 //! time, neither has any caller of it; after any other error each of them reads for itself, with the errors of its own read.
 //!
-//! Here is who waits for what; the reading is in `get_order`.
+//! This file knows which caller waits for what; `get_order` reads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(crate) enum Failed {
     TooLate(Duration),
 }
 
-/// The right to read batches until nobody waits.
+/// The right to read batches until no caller waits.
 pub(crate) struct Turn {
     gets: Gets,
     is_over: bool,
@@ -120,7 +120,7 @@ impl Failed {
 }
 
 impl Turn {
-    /// The next batch; without one the turn is over, and whoever asks next gets one.
+    /// The next batch; without one the turn is over, and the next caller gets one.
     pub(crate) fn next(&mut self) -> Option<Vec<Asked>> {
         let mut queue = self.gets.queue();
         if queue.waiting.is_empty() {
@@ -134,7 +134,7 @@ impl Turn {
 }
 
 impl Drop for Turn {
-    /// Ends a turn that a panic or the end of the runtime cut short. Those who wait are told so: they read for themselves.
+    /// Ends a turn that a panic or the end of the runtime cut short. Its waiting callers are notified, and read for themselves.
     fn drop(&mut self) {
         if !self.is_over {
             let mut queue = self.gets.queue();
@@ -170,7 +170,10 @@ mod tests {
         assert!(gets.ask(id("OD-2")).1.is_none(), "both turns go on");
         assert_eq!(turns[1].next().map(|batch| batch.len()), Some(1));
         assert!(turns[0].next().is_none() && turns[1].next().is_none());
-        assert!(gets.ask(id("OD-3")).1.is_some(), "nobody reads any more");
+        assert!(
+            gets.ask(id("OD-3")).1.is_some(),
+            "no turn is taken any more"
+        );
     }
 
     #[test]

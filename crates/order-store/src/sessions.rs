@@ -279,10 +279,13 @@ impl Sessions {
         // Before the connection: one that is opened while all are left belongs to those.
         let epoch = self.epoch.current();
         let mut conn = self.connect.connect().await?;
-        let told = sqlx::raw_sql(sql::session::BEGIN)
+        let answered = sqlx::raw_sql(sql::session::BEGIN)
             .fetch_all(&mut conn)
             .await?;
-        let mark = told.last().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
+        let mark = answered
+            .last()
+            .ok_or(sqlx::Error::RowNotFound)?
+            .try_get(0)?;
         Ok(Raw {
             conn,
             mark,
@@ -326,7 +329,7 @@ impl Deref for Session {
     }
 }
 
-/// Whoever takes the connection asks something over it.
+/// The caller that takes the connection pings it first.
 impl DerefMut for Session {
     fn deref_mut(&mut self) -> &mut PgConnection {
         let epoch = self.epoch();

@@ -186,7 +186,7 @@ async fn a_paused_consumer_is_the_reason_why_the_service_is_not_ready() {
     pays(&service, &payments, "after").await;
 }
 
-/// Whoever deletes it again and again would have everything delivered again and again.
+/// If it is deleted again and again, everything would be delivered again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_that_is_deleted_again_and_again_is_made_again_slower_each_time() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);

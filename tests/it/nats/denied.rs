@@ -135,7 +135,7 @@ async fn replies_arrive_again_after_a_while_in_which_they_were_denied() {
         .await;
     assert!(
         !cancelled("O3").await,
-        "nobody is known to say that it is unpaid"
+        "the payment service did not say that it is unpaid"
     );
     server.configure(&open("")).unwrap();
     service.ready_again().await;

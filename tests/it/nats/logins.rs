@@ -1,4 +1,4 @@
-//! Who the service is to the broker.
+//! How the service logs in to the broker.
 
 use std::time::Duration;
 

@@ -72,7 +72,7 @@ async fn payment_service(config: &Config, store: Store) -> Result<Option<Payment
     let service = PaymentService::new(config, store).await?;
     if service.is_none() {
         tracing::warn!(
-            "ORDERD_PAYMENT_QUERY is none: lost payments are not found, and unpaid orders are not \
+            "ORDERD_PAYMENT_QUERY is `none`: lost payments are not found, and unpaid orders are not \
              cancelled automatically"
         );
     }

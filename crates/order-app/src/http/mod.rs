@@ -108,7 +108,7 @@ impl HttpState {
         }
     }
 
-    /// Uses this watch, which is told which orders moved.
+    /// Uses this watch, which is notified of orders that moved.
     #[must_use]
     pub fn watching(self, watch: Watch) -> Self {
         Self { watch, ..self }

@@ -224,8 +224,8 @@ impl Ingest {
         let client = self.topology.client();
         let all = async {
             for ack_to in acks {
-                let told = client.publish(ack_to.clone(), kind.into());
-                if told.await.is_err() {
+                let sent = client.publish(ack_to.clone(), kind.into());
+                if sent.await.is_err() {
                     return;
                 }
             }

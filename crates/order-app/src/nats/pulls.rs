@@ -59,7 +59,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn messages_can_be_pulled_while_one_of_the_workers_can() {
         let pulls = Pulls::default();
-        assert!(pulls.fault().is_some(), "nobody has tried");
+        assert!(pulls.fault().is_some(), "no pull was tried");
         pulls.worked();
         assert_eq!(pulls.fault(), None);
         pulls.failed("denied".to_owned());
@@ -68,10 +68,6 @@ mod tests {
         assert_eq!(pulls.fault().as_deref(), Some("denied"));
         pulls.worked();
         tokio::time::advance(10 * SPEAKS).await;
-        assert_eq!(
-            pulls.fault(),
-            None,
-            "nobody pulls while the database is slow"
-        );
+        assert_eq!(pulls.fault(), None, "no pulls while the database is slow");
     }
 }

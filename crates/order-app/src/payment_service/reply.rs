@@ -62,14 +62,14 @@ impl Answer {
 
     /// What follows from this answer once its facts are recorded: payments that a person gave up no
     /// longer count. `None` if the answer says nothing else.
-    pub fn state_after(&self, told: &[RecordedAnswer]) -> Option<&State> {
+    pub fn state_after(&self, recorded: &[RecordedAnswer]) -> Option<&State> {
         let mut payments = self
             .facts
             .iter()
-            .zip(told)
+            .zip(recorded)
             .filter(|(fact, _)| fact.key.kind == PaymentKind::Succeeded);
         let given_up = self.state == State::Paid
-            && payments.all(|(_, told)| matches!(told, RecordedAnswer::GivenUp(_)));
+            && payments.all(|(_, recorded)| matches!(recorded, RecordedAnswer::GivenUp(_)));
         if given_up {
             self.rest.as_ref()
         } else {

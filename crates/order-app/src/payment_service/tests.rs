@@ -70,14 +70,14 @@ fn what_is_said_beside_a_payment_is_kept_for_the_case_that_it_was_given_up() {
             expect,
             "{entries}"
         );
-        let told = |all| vec![all; answer.facts.len()];
-        let given_up = told(RecordedAnswer::GivenUp(Verdict::AmountMismatch));
+        let recorded = |all| vec![all; answer.facts.len()];
+        let given_up = recorded(RecordedAnswer::GivenUp(Verdict::AmountMismatch));
         assert_eq!(
             answer.state_after(&given_up),
             answer.rest.as_ref(),
             "{entries}"
         );
-        let known = told(RecordedAnswer::Known(
+        let known = recorded(RecordedAnswer::Known(
             Verdict::AmountMismatch,
             OrderStatus::NotPaid,
         ));

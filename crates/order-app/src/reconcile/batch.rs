@@ -73,7 +73,7 @@ impl Reconciler {
         answered: &mut [Answered],
         dry_run: bool,
     ) -> Result<Vec<Vec<RecordedAnswer>>, Failure> {
-        let mut told = Vec::with_capacity(answered.len());
+        let mut recorded = Vec::with_capacity(answered.len());
         let mut open = vec![(0, answered.len())];
         while let Some((start, end)) = open.pop() {
             let range = start..end;
@@ -86,7 +86,7 @@ impl Reconciler {
                     let mut all = all.into_iter();
                     for answered in &answered[range] {
                         let count = answered.answer.facts.len();
-                        told.push(all.by_ref().take(count).collect());
+                        recorded.push(all.by_ref().take(count).collect());
                     }
                 }
                 Err(error) if !self.is_of_a_part(&error).await => return Err(error.into()),
@@ -101,11 +101,11 @@ impl Reconciler {
                         "answer not recorded; its order counts as unknown"
                     );
                     answered[start].answer = Answer::unknown(why);
-                    told.push(Vec::new());
+                    recorded.push(Vec::new());
                 }
             }
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// Takes a step with each of these orders. Orders with which it fails are left as they are, and stay due.
@@ -167,30 +167,30 @@ pub(super) async fn handle_batch(
         .map(|(order, answer)| Answered { order, answer })
         .collect();
     tally.add(|counts| counts.asked += answered.len() as u64);
-    let told = reconciler.record_answers(&mut answered, dry_run).await?;
+    let recorded = reconciler.record_answers(&mut answered, dry_run).await?;
     let steps: Vec<(DueOrder, Step)> = answered
         .iter()
-        .zip(&told)
-        .map(|(answered, told)| (answered.order.clone(), step(answered, told)))
+        .zip(&recorded)
+        .map(|(answered, recorded)| (answered.order.clone(), step(answered, recorded)))
         .collect();
     let stepped = reconciler.step_each(&steps, dry_run).await?;
-    for ((answered, told), stepped) in answered.iter().zip(&told).zip(stepped) {
-        report(answered, told, stepped, &tally);
+    for ((answered, recorded), stepped) in answered.iter().zip(&recorded).zip(stepped) {
+        report(answered, recorded, stepped, &tally);
     }
     Ok(())
 }
 
 /// The step that follows from an answer.
-fn step(Answered { order, answer }: &Answered, told: &[RecordedAnswer]) -> Step {
-    if told.contains(&RecordedAnswer::New(Verdict::Applied)) {
+fn step(Answered { order, answer }: &Answered, recorded: &[RecordedAnswer]) -> Step {
+    if recorded.contains(&RecordedAnswer::New(Verdict::Applied)) {
         return Step::Paid;
     }
     let again = |unknown| Step::Asked { unknown };
-    if told.contains(&RecordedAnswer::Unreadable) {
+    if recorded.contains(&RecordedAnswer::Unreadable) {
         return again(true);
     }
     if order.status == OrderStatus::NotPaid {
-        match answer.state_after(told) {
+        match answer.state_after(recorded) {
             Some(State::UnpaidForGood) => Step::Cancel {
                 reason: "the payment service says: unpaid, final".to_owned(),
             },
@@ -211,18 +211,18 @@ fn step(Answered { order, answer }: &Answered, told: &[RecordedAnswer]) -> Step 
 /// Counts what became of an order, and keeps findings.
 fn report(
     Answered { order, answer }: &Answered,
-    told: &[RecordedAnswer],
+    recorded: &[RecordedAnswer],
     stepped: Stepped,
     tally: &Tally,
 ) {
     let mut raced = stepped == Stepped::Raced;
-    for (fact, told) in answer.facts.iter().zip(told) {
-        if let Some((kind, what)) = finding(*told) {
+    for (fact, recorded) in answer.facts.iter().zip(recorded) {
+        if let Some((kind, what)) = finding(*recorded) {
             tally.find(&order.order_id, kind, format!("{}: {what}", describe(fact)));
         }
         // Unpaid when it was read, paid when its payment was recorded: another path was faster.
         raced |= order.status == OrderStatus::NotPaid
-            && matches!(told, RecordedAnswer::Known(Verdict::Applied, status) if *status != OrderStatus::NotPaid);
+            && matches!(recorded, RecordedAnswer::Known(Verdict::Applied, status) if *status != OrderStatus::NotPaid);
     }
     let unpaid_though_paid = matches!(answer.state, State::Unpaid | State::UnpaidForGood)
         && matches!(
@@ -243,7 +243,7 @@ fn report(
     }
     let unknown = matches!(answer.state, State::Unknown(_))
         || stepped == Stepped::Unreadable
-        || told.contains(&RecordedAnswer::Unreadable);
+        || recorded.contains(&RecordedAnswer::Unreadable);
     if let State::Unknown(why) = &answer.state {
         tracing::debug!(
             order.id = %order.order_id, why,
@@ -256,7 +256,7 @@ fn report(
             );
         }
     }
-    let healed = told.contains(&RecordedAnswer::New(Verdict::Applied));
+    let healed = recorded.contains(&RecordedAnswer::New(Verdict::Applied));
     let cancelled = stepped == Stepped::Cancelled;
     let left = order.status != OrderStatus::NotPaid && answer.state != State::Pending;
     tally.add(|counts| match () {
@@ -270,8 +270,8 @@ fn report(
 }
 
 /// The finding about a recorded payment, if there is one.
-fn finding(told: RecordedAnswer) -> Option<(FindingKind, String)> {
-    let kind = match told {
+fn finding(recorded: RecordedAnswer) -> Option<(FindingKind, String)> {
+    let kind = match recorded {
         RecordedAnswer::New(Verdict::Applied) => FindingKind::Healed,
         RecordedAnswer::New(Verdict::PaidAfterCancel) => FindingKind::PaidAfterCancel,
         RecordedAnswer::New(Verdict::SecondPayment) => FindingKind::SecondPayment,
@@ -288,8 +288,8 @@ fn finding(told: RecordedAnswer) -> Option<(FindingKind, String)> {
             return None;
         }
     };
-    let what = match told {
-        RecordedAnswer::New(verdict) => format!("only the payment service told of it, {verdict}"),
+    let what = match recorded {
+        RecordedAnswer::New(verdict) => format!("only the payment service reported it, {verdict}"),
         RecordedAnswer::Conflict(verdict) => format!("{verdict}"),
         RecordedAnswer::Known(verdict, status) => format!("it is {verdict}, its order {status}"),
         RecordedAnswer::Unreadable => "it can't be judged: a row can't be read".to_owned(),

@@ -64,7 +64,7 @@ impl Shop {
         order.unwrap().status
     }
 
-    /// Tells of a payment as an event does.
+    /// Records a payment as an event does.
     async fn event(&self, order_id: &str, transaction_id: &str) {
         let body = json!({
             "event_id": "ev", "type": "payment.succeeded", "order_id": order_id,

@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that reads as it is told, byte for byte into `read`.
+    /// A reader that reads when the test says so, byte for byte into `read`.
     struct Sink {
         told: Receiver<io::Result<usize>>,
         read: Sender<Vec<u8>>,
@@ -269,7 +269,7 @@ mod tests {
         output.flush(LONG);
         let read = text(&reads).len() + text(&reads).len();
         assert_eq!(read, (1 + kept) * line.len());
-        assert_eq!(output.lock().dropped, 0, "it was told");
+        assert_eq!(output.lock().dropped, 0, "it was reported");
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let (output, tell, reads) = start();
         drop(tell);
         for _ in 0..100 {
-            output.say(b"nobody reads this\n");
+            output.say(b"this is not read\n");
             output.flush(LONG);
         }
         assert!(reads.try_recv().is_err());

@@ -15,7 +15,7 @@ fn the_one_that_panics() {
     };
     log(EnvFilter::new(filter), LogFormat::Json);
     let panicking = std::thread::Builder::new().name("worker".to_owned());
-    let panicking = panicking.spawn(|| panic!("told to")).unwrap();
+    let panicking = panicking.spawn(|| panic!("on request")).unwrap();
     panicking.join().unwrap_err();
     tracing::info!("still here");
     flush();
@@ -58,7 +58,7 @@ fn a_panic_is_in_the_log() {
         panic!("{log}");
     };
     assert_eq!(panicked["level"], "ERROR");
-    assert_eq!(panicked["panic"], "told to");
+    assert_eq!(panicked["panic"], "on request");
     assert_eq!(panicked["thread"], "worker");
     assert!(
         panicked["place"].as_str().unwrap().contains("tests.rs:"),
@@ -75,7 +75,7 @@ fn a_panic_comes_out_whatever_is_logged() {
         log.starts_with("orderd: thread worker panicked at "),
         "{log}"
     );
-    assert!(log.ends_with(": told to\n"), "{log}");
+    assert!(log.ends_with(": on request\n"), "{log}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Store {
         self.note_unreadable(&unreadable);
         Ok(known
             .into_iter()
-            .map(|known| (known.key, known.told))
+            .map(|known| (known.key, known.recorded))
             .collect())
     }
 }
@@ -137,7 +137,7 @@ async fn again(conn: &mut Conn, (rows,): &(String,)) -> sqlx::Result<Vec<Checked
 /// A payment that was reported again, and what is known of it.
 struct ReportedAgain {
     key: PaymentKey,
-    told: RecordedAnswer,
+    recorded: RecordedAnswer,
 }
 
 from_row! {
@@ -173,7 +173,7 @@ impl TryFrom<ReportedAgainRow> for ReportedAgain {
                 transaction_id: at.column("transaction_id", row.transaction_id.parse())?,
                 kind: PaymentKind::Succeeded,
             },
-            told: if row.given_up == 0 {
+            recorded: if row.given_up == 0 {
                 RecordedAnswer::Known(verdict, status)
             } else {
                 RecordedAnswer::GivenUp(verdict)

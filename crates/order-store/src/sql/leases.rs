@@ -30,7 +30,7 @@ pub(crate) const RELEASE: Sql = Sql::both("DELETE FROM leases WHERE name = $1 AN
 pub(crate) const HELD: Sql =
     Sql::both("SELECT holder FROM leases WHERE name = $1 AND expires_at > $2");
 
-/// Who else holds a lease beyond `$3`.
+/// Another holder of a lease beyond `$3`.
 pub(crate) const BEYOND: Sql =
     Sql::both("SELECT holder FROM leases WHERE name = $1 AND holder <> $2 AND expires_at > $3");
 

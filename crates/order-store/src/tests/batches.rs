@@ -182,7 +182,7 @@ on_both! {
     }
 }
 
-/// What used to be thousands of round trips in one transaction, and passed its deadline.
+/// With a round trip per payment, the transaction would exceed its deadline.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creating_an_order_with_two_thousand_waiting_payments_needs_few_round_trips() {
     let db = TestDb::postgres().await;

@@ -255,7 +255,7 @@ on_both! {
         db.assert_clean().await;
     }
 
-    async fn an_order_is_created_once_and_a_different_one_is_told_apart(db) {
+    async fn an_order_is_created_once_and_a_different_one_is_a_conflict(db) {
         let CreateOutcome::Created(order) = create(&db.store, "O1").await else { panic!() };
         assert_eq!(order.pay_by, NOW + Duration::minutes(30));
         assert_eq!((order.created_at, order.updated_at), (NOW, NOW));

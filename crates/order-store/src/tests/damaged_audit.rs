@@ -185,7 +185,7 @@ async fn times_that_only_postgres_knows_are_reported() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_reported_in_sqlite() {
+async fn bytes_that_are_not_text_are_reported_in_sqlite() {
     let db = TestDb::sqlite().await;
     fill(&db).await;
     for (table, column) in [
@@ -217,7 +217,7 @@ async fn bytes_that_are_no_text_are_reported_in_sqlite() {
 }
 
 impl TestDb {
-    /// What the audit says if all rows of a table are damaged so; one of them where that can't be. All of
+    /// What the audit reports if all rows of a table are damaged, or one where all can't be. All of
     /// it is undone.
     async fn rehearse(&self, table: &str, damage: &str) -> Vec<String> {
         let all = format!("UPDATE {table} SET {damage}");

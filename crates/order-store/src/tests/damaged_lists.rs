@@ -22,7 +22,7 @@ enum List {
     Runs,
 }
 
-/// All readable items of a list as text, and how many rows were said to be unreadable.
+/// All readable items of a list as text, and how many rows were reported as unreadable.
 async fn walk(store: &Store, list: List, limit: u32) -> (Vec<String>, u32) {
     macro_rules! walk {
         ($page:expr, $name:expr) => {{
@@ -150,7 +150,7 @@ async fn fill(db: &TestDb) {
     }
 }
 
-/// What a list shows of an undamaged database is what it shows now, without what `gone` says.
+/// The list shows what it shows of an undamaged database, except the items that `gone` names.
 async fn check(db: &TestDb, list: List, before: &[String], gone: fn(&str) -> bool) {
     let left: Vec<&String> = before.iter().filter(|item| !gone(item)).collect();
     let count = before.len() - left.len();
@@ -302,7 +302,7 @@ async fn lists_go_on_past_times_that_only_postgres_knows() {
 }
 
 #[tokio::test]
-async fn lists_go_on_past_keys_that_are_no_text_in_sqlite() {
+async fn lists_go_on_past_keys_that_are_not_text_in_sqlite() {
     let db = TestDb::sqlite().await;
     fill(&db).await;
     damaged(

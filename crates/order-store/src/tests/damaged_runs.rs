@@ -1,4 +1,4 @@
-//! What a reconciliation does goes on past rows that can't be read.
+//! Reconciliation goes on past rows that can't be read.
 
 use std::time::Duration;
 
@@ -46,11 +46,11 @@ on_both! {
         }
         record(&db.store, &["succeeded tx6 O6 1000 EUR"]).await;
         db.tamper("UPDATE orders SET status = 'LOST' WHERE order_id = 'O1'").await;
-        // No order: somebody deleted it.
+        // The order is missing, as after a deletion by hand.
         db.tamper("DELETE FROM orders WHERE order_id = 'O2'").await;
         // No key by which it could be put off.
         db.tamper("UPDATE checks SET order_id = '?!' WHERE order_id = 'O4'").await;
-        // Nonsense that nothing depends on.
+        // An invalid value that no decision depends on.
         db.tamper("UPDATE checks SET pause_ms = 9223372036854775807, unknowns = 9223372036854775807
                     WHERE order_id = 'O5'").await;
         let until = NOW + 30 * MINUTE;
@@ -71,7 +71,7 @@ on_both! {
         assert_eq!(due(&late, until + 9 * MINUTE, 50).await.1, Vec::<String>::new());
         assert_eq!(due(&late, until + 10 * MINUTE, 50).await.1, ["O1", "O2"]);
 
-        // Nonsense doesn't panic and is put right.
+        // An invalid value doesn't panic and is corrected.
         let page = late.due_orders(Place::START, until, 50).await.unwrap();
         let steps = page.orders.into_iter().map(|order| (order, Step::Asked { unknown: true }));
         late.step_due_orders(steps.collect(), false).await.unwrap();
@@ -102,7 +102,7 @@ on_both! {
         assert_eq!(later.orders[0].unknowns(), 1);
     }
 
-    async fn an_answer_about_a_damaged_order_keeps_no_other_from_being_told(db) {
+    async fn an_answer_about_a_damaged_order_keeps_no_other_from_being_recorded(db) {
         for id in ["O1", "O2", "O3"] {
             db.store.create_order(new_order(id, 1000, "EUR")).await.unwrap();
         }
@@ -122,7 +122,7 @@ on_both! {
         assert_eq!(status(&db.store, "O1").await, OrderStatus::Paid);
     }
 
-    async fn waiting_payments_that_cannot_be_read_keep_no_others_from_being_told_of(db) {
+    async fn unreadable_waiting_payments_keep_no_others_from_becoming_exceptions(db) {
         for n in 1..=5 {
             record(&db.store, &[&format!("succeeded tx{n} W{n} 1000 EUR")]).await;
         }

@@ -74,7 +74,7 @@ on_both! {
 }
 
 #[tokio::test]
-async fn sqlite_is_opened_so_that_commits_survive_the_power() {
+async fn sqlite_commits_survive_a_power_failure() {
     let db = TestDb::sqlite().await;
     let settings = db.store.write("testing", (), async |tx: &mut Tx, (): &()| {
         let Conn::Sqlite(c) = tx.conn() else {

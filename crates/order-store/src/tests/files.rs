@@ -28,7 +28,7 @@ async fn a_sqlite_file_is_served_by_one_process() {
     assert!(db.url.lock_for_serving().unwrap().is_some());
 }
 
-/// The log and the lock lie beside the name: under another name there are others.
+/// The log and the lock are named after the file: under another name there would be others.
 #[tokio::test]
 async fn a_file_with_another_name_is_refused() {
     let db = TestDb::sqlite().await;
@@ -58,7 +58,7 @@ async fn a_file_with_another_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_is_made_only_where_that_is_wanted() {
+async fn a_file_is_created_only_on_request() {
     let db = TestDb::sqlite().await;
     let path = db.url.sqlite_path().unwrap().with_file_name("typo.db");
     let url: DatabaseUrl = format!("sqlite://{}", path.display()).parse().unwrap();

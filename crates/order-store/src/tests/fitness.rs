@@ -60,7 +60,7 @@ async fn a_pooler_that_lends_sessions_by_the_transaction_is_refused() {
 
 /// Without `ignore_startup_parameters`, with sessions that were used before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_in_session_mode_is_worked_behind() {
+async fn a_pooler_in_session_mode_is_accepted() {
     let db = TestDb::postgres().await;
     let pooler = Pgbouncer::start(Postgres::shared(), "session").unwrap();
     let url: DatabaseUrl = pooler.url(&database(&db)).parse().unwrap();

@@ -1,4 +1,4 @@
-//! Orders read by id while others are read: everybody gets their own answer.
+//! Orders read by id while others are read: each reader gets its own answer.
 
 use std::task::{Context, Waker};
 
@@ -17,7 +17,7 @@ async fn get(store: &Store, id: &str) -> String {
 }
 
 on_both! {
-    async fn everybody_gets_their_own_order(db) {
+    async fn each_reader_gets_its_own_order(db) {
         for number in 0..20 {
             db.store.create_order(new_order(&format!("O{number}"), 1000, "EUR")).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Money that a person gave back or wrote off doesn't speak against a cancellation any more.
+//! Money that a person refunded or wrote off no longer prevents a cancellation.
 
 use std::time::Duration;
 
@@ -35,10 +35,10 @@ async fn close(db: &TestDb, order_id: &str, resolution: Resolution) -> Closed {
     db.store.close_exception(closing).await.unwrap()
 }
 
-/// What is to be said of a payment that is told again.
-async fn told(db: &TestDb, payment: &str) -> RecordedAnswer {
-    let told = db.store.record_answers(vec![fact(payment)], false).await;
-    told.unwrap()[0]
+/// What becomes of a payment that is reported again.
+async fn again(db: &TestDb, payment: &str) -> RecordedAnswer {
+    let recorded = db.store.record_answers(vec![fact(payment)], false).await;
+    recorded.unwrap()[0]
 }
 
 async fn cancelled(db: &TestDb, id: &str) -> Operated {
@@ -59,19 +59,19 @@ on_both! {
         for (id, resolution) in [("O1", Resolution::Refunded), ("O2", Resolution::WrittenOff)] {
             create(db, id).await;
             let payment = format!("succeeded tx-{id} {id} 999 EUR");
-            assert_eq!(told(db, &payment).await, RecordedAnswer::New(Verdict::AmountMismatch));
+            assert_eq!(again(db, &payment).await, RecordedAnswer::New(Verdict::AmountMismatch));
             // Open: a person still has to look at it.
             let known = RecordedAnswer::Known(Verdict::AmountMismatch, OrderStatus::NotPaid);
-            assert_eq!(told(db, &payment).await, known);
+            assert_eq!(again(db, &payment).await, known);
             assert!(matches!(cancelled(db, id).await, Operated::MoneyHeld(_)));
             assert_eq!(close(db, id, resolution).await, Closed::Closed);
-            assert_eq!(told(db, &payment).await, RecordedAnswer::GivenUp(Verdict::AmountMismatch));
+            assert_eq!(again(db, &payment).await, RecordedAnswer::GivenUp(Verdict::AmountMismatch));
             // Another payment of that order, and that payment with other content, are another matter.
             let other = format!("succeeded other-{id} {id} 999 EUR");
-            assert_eq!(told(db, &other).await, RecordedAnswer::New(Verdict::AmountMismatch));
+            assert_eq!(again(db, &other).await, RecordedAnswer::New(Verdict::AmountMismatch));
             let changed = format!("succeeded tx-{id} {id} 998 EUR");
-            assert_eq!(told(db, &changed).await, RecordedAnswer::Conflict(Verdict::ConflictingContent));
-            assert_eq!(told(db, &payment).await, RecordedAnswer::GivenUp(Verdict::AmountMismatch));
+            assert_eq!(again(db, &changed).await, RecordedAnswer::Conflict(Verdict::ConflictingContent));
+            assert_eq!(again(db, &payment).await, RecordedAnswer::GivenUp(Verdict::AmountMismatch));
             assert!(matches!(cancelled(db, id).await, Operated::MoneyHeld(_)));
         }
         db.assert_clean().await;
@@ -82,14 +82,14 @@ on_both! {
         record(&db.store, &["succeeded tx1 O1 999 EUR"]).await;
         assert_eq!(close(db, "O1", Resolution::Accepted).await, Closed::Closed);
         let known = RecordedAnswer::Known(Verdict::Applied, OrderStatus::Paid);
-        assert_eq!(told(db, "succeeded tx1 O1 999 EUR").await, known);
+        assert_eq!(again(db, "succeeded tx1 O1 999 EUR").await, known);
         // One that only closes, after its order left.
         create(db, "O2").await;
         cancelled(db, "O2").await;
         record(&db.store, &["succeeded tx2 O2 1000 EUR"]).await;
         assert_eq!(close(db, "O2", Resolution::Accepted).await, Closed::Closed);
         let known = RecordedAnswer::Known(Verdict::PaidAfterCancel, OrderStatus::Cancelled);
-        assert_eq!(told(db, "succeeded tx2 O2 1000 EUR").await, known);
+        assert_eq!(again(db, "succeeded tx2 O2 1000 EUR").await, known);
         db.assert_clean().await;
     }
 
@@ -102,7 +102,7 @@ on_both! {
             assert_eq!(close(db, id, resolution).await, Closed::Closed);
             create(db, id).await;
             let payment = format!("succeeded tx-{id} {id} 1000 EUR");
-            assert_eq!(told(db, &payment).await, RecordedAnswer::GivenUp(Verdict::WaitingForOrder));
+            assert_eq!(again(db, &payment).await, RecordedAnswer::GivenUp(Verdict::WaitingForOrder));
         }
         assert!(matches!(cancelled(db, "O1").await, Operated::Applied(_)));
         let at = NOW + Duration::from_mins(40);

@@ -64,7 +64,7 @@ async fn a_damaged_order_holds_back_its_own(
         let mut expect = vec!["APPLIED".to_owned(); 2];
         expect.insert(place, format!("inconsistent orders.{column} of \"BAD\""));
         assert_eq!(record_each(db, &facts).await, expect, "{damage}");
-        // Nothing is known of it, and the same again says the same.
+        // No row was written for it, and recording it again has the same outcome.
         let left = db.strings(Sql::both(
             "SELECT transaction_id FROM payments WHERE order_id = 'BAD'",
         ));
@@ -85,7 +85,7 @@ async fn a_damaged_order_holds_back_its_own(
 }
 
 on_both! {
-    async fn an_order_in_a_currency_that_is_none_holds_back_its_own(db) {
+    async fn an_order_with_an_invalid_currency_holds_back_its_own(db) {
         a_damaged_order_holds_back_its_own(
             db,
             "UPDATE orders SET currency = 'eur' WHERE order_id = 'BAD'",
@@ -151,11 +151,11 @@ on_both! {
         };
         let recorded = db.store.record_each(batch.clone()).await.unwrap();
         let bad = "inconsistent orders.currency of \"BAD\"";
-        // What needs no order is recorded all the same.
+        // Facts that need no order are recorded nevertheless.
         let words: Vec<String> = recorded.iter().map(in_words).collect();
         assert_eq!(words, [bad, bad, bad, "ATTEMPT_FAILED"]);
         assert_eq!(db.store.list_dead_letters(None, Place::START, 10).await.unwrap().items.len(), 1);
-        // Whoever wants all or nothing gets nothing.
+        // A call that records all or nothing records nothing.
         let error = db.store.record_payments(batch).await.unwrap_err();
         assert_eq!(error.to_string(), bad);
         assert!(!error.is_data() && !error.is_transient());
@@ -350,9 +350,9 @@ async fn concurrent_batches_that_meet_an_unreadable_order_commit_the_rest() {
     db.assert_clean().await;
 }
 
-/// As a forgotten session does, which has one row open.
+/// As a forgotten session does that keeps one row locked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_order_that_somebody_keeps_locked_holds_back_its_own_in_postgres() {
+async fn an_order_that_stays_locked_holds_back_its_own_in_postgres() {
     use sqlx::Connection as _;
 
     let db = TestDb::postgres().await;

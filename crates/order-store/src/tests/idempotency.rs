@@ -1,4 +1,4 @@
-//! Who holds a key, and what is answered under it.
+//! Which request holds a key, and what is answered under it.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ on_both! {
     async fn the_first_holder_answers_and_others_are_answered_the_same(db) {
         assert_eq!(claim(&db.store, "shop k1 d1 h1").await, KeyClaim::Held);
         assert_eq!(claim(&db.store, "shop k1 d1 h2").await, KeyClaim::InUse);
-        // Another request is told so before it is told to wait.
+        // Another request is refused, not asked to wait.
         assert_eq!(claim(&db.store, "shop k1 d2 h2").await, KeyClaim::OtherRequest);
         assert!(!db.store.keep_answer(request("shop k1 d1 h2"), answer()).await.unwrap());
         assert!(db.store.keep_answer(request("shop k1 d1 h1"), answer()).await.unwrap());
@@ -50,7 +50,7 @@ on_both! {
         assert_eq!(claim(&db.store, "shop k1 d1 h4").await, KeyClaim::Answered(answer()));
     }
 
-    async fn a_key_of_the_last_moment_there_is_goes_on_being_held(db) {
+    async fn a_key_stays_held_at_the_last_possible_moment(db) {
         assert_eq!(claim(&db.store, "shop k1 d1 h1").await, KeyClaim::Held);
         let last = match db.url.sqlite_path() {
             Some(_) => "UPDATE idempotency_keys SET created_at = 253402300799999999",
@@ -107,7 +107,7 @@ on_both! {
         assert!(db.store.keep_answer(request("shop k1 d1 h4"), answer()).await.unwrap());
     }
 
-    async fn a_key_is_another_one_after_its_day(db) {
+    async fn a_key_may_be_used_again_after_a_day(db) {
         claim(&db.store, "shop k1 d1 h1").await;
         db.store.keep_answer(request("shop k1 d1 h1"), answer()).await.unwrap();
         let just_before = db.at(NOW + KEYS_KEPT - Duration::from_micros(1));

@@ -142,7 +142,7 @@ impl TestDb {
         assert!(done > 0, "{statement} changed nothing");
     }
 
-    /// Takes the checks and the types from a table, as somebody does who repairs by hand.
+    /// Takes the checks and the types from a table, as a person does who repairs rows by hand.
     pub(crate) async fn loosen(&self, table: &'static str) {
         loosen::loosen(&self.store, table).await;
     }

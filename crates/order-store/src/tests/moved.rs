@@ -1,4 +1,4 @@
-//! Listeners hear of every committed step, and of nothing else.
+//! Listeners are notified of every committed step, and of nothing else.
 
 use std::sync::{Arc, Mutex};
 
@@ -40,7 +40,7 @@ fn operation(order_id: &str, event: OrderEvent) -> Operation {
 }
 
 on_both! {
-    async fn every_way_to_move_an_order_is_told(db) {
+    async fn every_way_to_move_an_order_is_reported(db) {
         let heard = Arc::new(Heard::default());
         let listener = heard.clone();
         let store = db.store.with_options(|options| options.listener = Some(listener));
@@ -89,10 +89,10 @@ on_both! {
         store.record_payments(batch).await.unwrap();
         store.create_order(new_order("O4", 1000, "EUR")).await.unwrap();
         heard.take();
-        let told = fact("succeeded tx4 O4 1000 EUR");
-        store.replay_dead_letter(id.clone(), told.clone(), true).await.unwrap();
+        let replayed = fact("succeeded tx4 O4 1000 EUR");
+        store.replay_dead_letter(id.clone(), replayed.clone(), true).await.unwrap();
         assert_eq!(heard.take(), [""; 0], "a dry run moves nothing");
-        store.replay_dead_letter(id, told, false).await.unwrap();
+        store.replay_dead_letter(id, replayed, false).await.unwrap();
         assert_eq!(heard.take(), ["O4 2"]);
     }
 }

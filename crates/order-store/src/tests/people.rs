@@ -157,7 +157,7 @@ on_both! {
         let refused = close(&db.store, conflict, Verdict::ConflictingContent, accepted, "x").await;
         assert_eq!(refused, Closed::NotAcceptable(Verdict::ConflictingContent));
         assert_eq!(close(&db.store, conflict, Verdict::ConflictingContent, Resolution::WrittenOff, "x").await, Closed::Closed);
-        assert_eq!(close(&db.store, "succeeded none O1 1 EUR", SecondPayment, accepted, "x").await, Closed::Missing);
+        assert_eq!(close(&db.store, "succeeded unknown O1 1 EUR", SecondPayment, accepted, "x").await, Closed::Missing);
         // No delivery opens it again.
         assert_eq!(record(&db.store, &[conflict]).await, [Verdict::ConflictingContent]);
         assert_eq!(db.exceptions().await, ["CONFLICTING_CONTENT tx1 O1 5 EUR closed", "SECOND_PAYMENT tx2 O1 1000 EUR closed"]);
@@ -196,7 +196,7 @@ on_both! {
         assert_eq!(again, Replayed::NotOpen(LetterState::Replayed));
         let discarded = db.store.discard_dead_letter(id, "x".to_owned()).await.unwrap();
         assert!(matches!(discarded, Discarded::NotOpen(_)));
-        let missing = db.store.replay_dead_letter("none".to_owned(), told, false).await.unwrap();
+        let missing = db.store.replay_dead_letter("unknown".to_owned(), told, false).await.unwrap();
         assert_eq!(missing, Replayed::Missing);
         // The message itself comes again: the letter stays what it is.
         keep(&db.store, b"not understood").await;
@@ -217,7 +217,7 @@ on_both! {
         assert_eq!(db.store.list_dead_letters(None, Place::START, 10).await.unwrap().items, [letter]);
     }
 
-    async fn what_stands_open_is_counted_up_to_a_bound(db) {
+    async fn open_exceptions_and_letters_are_counted_up_to_a_bound(db) {
         create(&db.store, "O1").await;
         record(&db.store, &["succeeded t1 O1 1000 EUR", "succeeded t2 O1 1000 EUR", "succeeded t3 O1 1000 EUR",
                             "refunded r1 O1 1000 EUR"]).await;

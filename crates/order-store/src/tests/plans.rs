@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use super::*;
 use crate::sql;
 
-/// Steps of one statement that are read whole, or up to its limit: partial indexes that hold nothing but what is asked
+/// Steps of one statement that read everything, or up to its limit: partial indexes that hold nothing but what is asked
 /// for, and names that stand for a table in other statements.
 const BOUNDED: &[(&str, &[&str])] = &[
     (

@@ -10,7 +10,7 @@ use super::*;
 use crate::Starved;
 use crate::store::Store;
 
-/// Takes a store's connection for writes until `release` is told.
+/// Takes a store's connection for writes until `release` is notified.
 async fn occupy(store: &Store, release: &Arc<Notify>) -> tokio::task::JoinSet<()> {
     let (store, release) = (store.clone(), release.clone());
     let taken = Arc::new(Notify::new());
@@ -49,7 +49,7 @@ async fn wait_until(what: impl Fn() -> bool) {
     }
 }
 
-async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
+async fn an_exhausted_pool_is_reported_in_time(db: TestDb) {
     let api = db.store.beside(|options| {
         options.connections_max = 1;
         options.acquire_timeout = Duration::from_secs(1);
@@ -67,7 +67,7 @@ async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
         (api.acquire_timeouts(), db.store.acquire_timeouts()),
         (1, 0)
     );
-    // Whoever reads over the other pool doesn't notice.
+    // Reads over the other pool aren't affected.
     db.store.ping().await.unwrap();
 
     release.notify_one();
@@ -77,13 +77,13 @@ async fn an_exhausted_pool_is_told_in_time(db: TestDb) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_exhausted_pool_is_told_in_time_by_postgres() {
-    an_exhausted_pool_is_told_in_time(TestDb::postgres().await).await;
+async fn an_exhausted_pool_is_reported_in_time_by_postgres() {
+    an_exhausted_pool_is_reported_in_time(TestDb::postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_exhausted_pool_is_told_in_time_by_sqlite() {
-    an_exhausted_pool_is_told_in_time(TestDb::sqlite().await).await;
+async fn an_exhausted_pool_is_reported_in_time_by_sqlite() {
+    an_exhausted_pool_is_reported_in_time(TestDb::sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,7 +102,7 @@ async fn a_pool_without_a_connection_says_so_whatever_another_pool_still_has() {
     store.ping().await.unwrap();
     assert_eq!(store.starved().await, None);
     assert_eq!(api.starved().await, Some(Starved::TooManyClients));
-    // Without any caller it is found out that there is room again.
+    // Without any call, the pool notices that there is room again.
     admin(&db, &format!("ALTER ROLE {role} CONNECTION LIMIT 2")).await;
     assert_eq!(api.starved().await, None);
     api.ping().await.unwrap();

@@ -2,7 +2,7 @@
 //! order of judging them one by one gives.
 //!
 //! Orders and payments come in small groups that share nothing with each other. For each group
-//! every order of its steps is told to a [`Book`]; the outcome in the database must be one of
+//! every order of its steps is applied to a [`Book`]; the outcome in the database must be one of
 //! those, and the audit must be clean.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -38,7 +38,7 @@ on_both! {
         rounds(&db.store, 1000, rounds_wanted(60)).await;
     }
 
-    async fn so_they_do_without_the_fast_advance(db) {
+    async fn the_same_holds_without_the_fast_advance(db) {
         let slow = db.store.with_options(|options| options.fast_advance = false);
         rounds(&slow, 5000, rounds_wanted(60)).await;
     }
@@ -74,7 +74,7 @@ async fn round(store: &Store, seed: u64) {
     }
 }
 
-/// One or two orders, some payments for them, some told twice or with another content.
+/// One or two orders, some payments for them, some reported twice or with other content.
 fn group(rng: &mut SmallRng, name: &str) -> Vec<Step> {
     let orders: Vec<OrderId> = (0..rng.random_range(1..=2))
         .map(|number| format!("O-{name}-{number}").parse().unwrap())

@@ -177,7 +177,7 @@ on_both! {
         assert_eq!(told.unwrap(), [RecordedAnswer::Known(Verdict::Applied, OrderStatus::NotPaid)]);
     }
 
-    async fn answers_say_whether_they_were_news(db) {
+    async fn answers_say_whether_they_were_new(db) {
         for id in ["O1", "O2", "O3", "O4"] {
             db.store.create_order(new_order(id, 1000, "EUR")).await.unwrap();
         }
@@ -307,7 +307,7 @@ on_both! {
         assert!(!ended.unwrap());
         let a = later.get_run("a".to_owned()).await.unwrap().unwrap();
         assert_eq!((a.state, a.counts), (RunState::Failed, counts));
-        // What the dead one does late takes nothing from the living one.
+        // A late step of the dead run takes nothing from the live one.
         assert_eq!(start(later.clone(), "c").await, RunStart::AlreadyRunning { id: "b".to_owned() });
     }
 
@@ -367,7 +367,7 @@ on_both! {
         assert_eq!(reserve(long).await.unwrap(), Slot::After(spacing));
         assert_eq!(reserve(long).await.unwrap(), Slot::After(2 * spacing));
         assert_eq!(reserve(spacing).await.unwrap(), Slot::Closed(3 * spacing));
-        // Nothing was reserved by that.
+        // That reserved no turn.
         assert_eq!(reserve(long).await.unwrap(), Slot::After(3 * spacing));
         db.store.close_questions(Duration::from_secs(10)).await.unwrap();
         db.store.close_questions(Duration::from_secs(5)).await.unwrap();

@@ -20,7 +20,7 @@ on_both! {
 }
 
 #[tokio::test]
-async fn an_empty_database_is_told_apart_from_a_migrated_one() {
+async fn an_empty_database_is_distinguished_from_a_migrated_one() {
     let store = Store::open(&empty_postgres().await, StoreOptions::default());
     assert!(matches!(
         store.check_schema().await,
@@ -115,7 +115,7 @@ fn the_later_checks_list_what_the_code_lists() {
     }
 }
 
-/// What the service writes passes, what nobody should write doesn't, and what was damaged before stays.
+/// Rows that the service writes pass, invalid ones don't, and rows that were damaged before stay.
 #[tokio::test]
 async fn new_damage_is_refused_by_postgres_and_old_damage_does_not_stop_a_migration() {
     let db = TestDb::postgres().await;

@@ -15,7 +15,7 @@ use crate::sessions::{Asked, Epoch};
 use crate::store::Backend;
 use crate::{Error, WriteRefusal};
 
-/// Says something to the server past the store.
+/// Sends a statement to the server past the store.
 pub(super) async fn admin(db: &TestDb, statement: &str) {
     let name = database(db);
     let mut admin = PgConnection::connect(&Postgres::shared().url(&name))
@@ -54,7 +54,7 @@ async fn nap(conn: &mut Conn, (): &()) -> sqlx::Result<()> {
     fetch_all!(conn, (i64,), nap).map(drop)
 }
 
-/// What a connection says about one of its settings.
+/// A setting of a connection.
 async fn setting(conn: &mut Conn, name: &&'static str) -> sqlx::Result<String> {
     let setting = Sql::both("SELECT current_setting($1)");
     let rows: Vec<(String,)> = fetch_all!(conn, (String,), setting, *name)?;
@@ -84,7 +84,7 @@ async fn cut_off(conn: &mut Conn) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_pooled_connections_are_noticed_by_no_caller() {
+async fn dead_pooled_connections_fail_no_call() {
     let db = TestDb::postgres().await;
     let api = db.store.beside(|_| {});
     for _ in 0..3 {
@@ -106,7 +106,7 @@ async fn dead_pooled_connections_are_noticed_by_no_caller() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_begun_is_not_begun_again() {
+async fn a_write_that_began_is_not_repeated() {
     let db = TestDb::postgres().await;
     let begun = Arc::new(AtomicU32::new(0));
     let counted = begun.clone();
@@ -145,7 +145,7 @@ async fn a_read_that_always_kills_its_connection_is_given_up() {
 
 /// Pooled connections stay read-only for ever, wherever the address leads by now.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_turned_out_to_be_read_only_are_left() {
+async fn read_only_connections_are_replaced() {
     let db = TestDb::postgres().await;
     let api = db.store.beside(|_| {});
     admin(
@@ -186,7 +186,7 @@ async fn connections_that_turned_out_to_be_read_only_are_left() {
 
 /// Pooled sessions keep the `search_path` that they began with.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_look_at_another_schema_are_left() {
+async fn connections_to_another_schema_are_replaced() {
     let db = TestDb::postgres().await;
     admin(
         &db,
@@ -215,7 +215,7 @@ async fn connections_that_look_at_another_schema_are_left() {
     }
 }
 
-/// As a firewall does with connections that nobody used for a while.
+/// As a firewall does with connections that were idle for a while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_connection_that_was_forgotten_on_the_way_costs_no_deadline() {
     let db = TestDb::postgres().await;
@@ -238,7 +238,7 @@ async fn an_idle_connection_that_was_forgotten_on_the_way_costs_no_deadline() {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain");
-        // The first word is lost; what comes after it is not.
+        // The first statement is lost; those after it aren't.
         proxy.set_silent(!is_lost);
         is_lost = proxy.round_trips() > before;
     }
@@ -294,7 +294,7 @@ async fn the_server_itself_ends_what_takes_too_long() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_statement_is_a_fault_that_passes() {
+async fn a_cancelled_statement_is_a_transient_fault() {
     let db = TestDb::postgres().await;
     let cancelled = db
         .store
@@ -395,7 +395,7 @@ on_both! {
 }
 
 #[test]
-fn connections_are_left_once_by_those_who_meet_the_same_fault() {
+fn calls_that_meet_the_same_fault_replace_the_connections_once() {
     let (no_pause, long) = (Duration::ZERO, Duration::from_hours(1));
     let epoch = Epoch::default();
     assert!(epoch.leave(0, long));

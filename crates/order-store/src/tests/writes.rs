@@ -64,9 +64,9 @@ async fn tables(conn: &mut PgConnection) -> Vec<String> {
     tables
 }
 
-/// Whoever adds a table says what the service does with it.
+/// A new table needs its line here: which rights the service needs on it.
 #[tokio::test]
-async fn the_rights_on_every_table_are_looked_at() {
+async fn the_rights_on_every_table_are_checked() {
     let db = TestDb::postgres().await;
     let mut conn = PgConnection::connect(&Postgres::shared().url(&database(&db)))
         .await
@@ -77,7 +77,7 @@ async fn the_rights_on_every_table_are_looked_at() {
     }
 }
 
-/// What writers and readers take is no reason; what keeps writers out is one, for every table.
+/// The locks of readers and writers aren't a reason; locks that keep writers out are, for every table.
 #[tokio::test]
 async fn a_table_that_another_session_locks_is_named() {
     let db = TestDb::postgres().await;
@@ -136,13 +136,13 @@ async fn a_refusal_counts_until_an_order_was_moved() {
     assert_eq!(api.moves(), before + 1);
 }
 
-/// Tells the one writer of a SQLite file something about itself.
+/// Changes a setting of the only writer of a SQLite file.
 async fn pragma(db: &TestDb, statement: &'static str) {
     db.alter(statement).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sqlite_file_that_takes_no_writes_says_why() {
+async fn a_sqlite_file_that_cannot_be_written_says_why() {
     let db = TestDb::sqlite().await;
     db.store.try_to_write().await.unwrap();
     let create = || db.store.create_order(new_order("O1", 1, "EUR"));
@@ -203,7 +203,7 @@ async fn nothing_is_written_into_a_deleted_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_into_a_file_that_went_meanwhile_is_an_error() {
+async fn a_commit_into_a_deleted_file_is_an_error() {
     let db = TestDb::sqlite().await;
     let path = db.url.sqlite_path().unwrap().clone();
     let done = db

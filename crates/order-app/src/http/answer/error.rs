@@ -269,7 +269,7 @@ impl From<order_store::Error> for ApiError {
         if error.is_transient() {
             tracing::warn!(
                 error = chain(&error),
-                "request failed for the moment; its caller is told to retry"
+                "request failed for the moment; the caller was asked to retry"
             );
             return Self::Unavailable;
         }
@@ -302,7 +302,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let kind = self.kind();
         let mut response = kind.row().status.into_response();
-        let told = match (kind, &self) {
+        let header = match (kind, &self) {
             (Kind::Unauthenticated, _) => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
             }
@@ -316,7 +316,7 @@ impl IntoResponse for ApiError {
             }
             _ => None,
         };
-        if let Some((name, value)) = told {
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response.extensions_mut().insert(Problem::from(self));

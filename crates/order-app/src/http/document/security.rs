@@ -31,7 +31,7 @@ pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (&'static str,
 /// The permission that an operation declares; it must declare exactly one.
 pub(crate) fn declared(operation: &Operation) -> Result<Need, String> {
     const HOW: &str = "its #[utoipa::path] must say security((\"token\" = [\"<scope>\"])), or \
-                       security(()) if it is open to everybody";
+                       security(()) if it is open to every caller";
     let declared = operation.security.as_deref().unwrap_or_default();
     let [requirement] = declared else {
         return Err(HOW.to_owned());

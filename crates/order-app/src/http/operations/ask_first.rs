@@ -36,11 +36,11 @@ pub(super) async fn ask_first(
         return Ok(());
     }
     let answer = ask(service, order_id).await?;
-    let told = store.record_answers(answer.facts.clone(), false).await?;
-    if told.contains(&RecordedAnswer::Unreadable) {
+    let recorded = store.record_answers(answer.facts.clone(), false).await?;
+    if recorded.contains(&RecordedAnswer::Unreadable) {
         return Err(ApiError::Unreadable);
     }
-    let (kind, refusal) = match answer.state_after(&told) {
+    let (kind, refusal) = match answer.state_after(&recorded) {
         // The only payments were given up by a person.
         None | Some(State::Unpaid | State::UnpaidForGood | State::Refunded) => return Ok(()),
         Some(State::Paid) => (

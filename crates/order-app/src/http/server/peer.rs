@@ -34,7 +34,7 @@ impl Peer {
     }
 
     /// Ends when the peer has closed its side. It may be gone or still wait for the answer; the two
-    /// can't be told apart. To be called when its request has been read.
+    /// can't be distinguished. To be called when its request has been read.
     pub(crate) async fn hung_up(&self) {
         // Tests have no connection, so it never closes.
         let Some(stream) = self.stream.upgrade() else {

@@ -1,4 +1,4 @@
-//! Who is let in, at every route there is.
+//! Which callers are allowed, at every route.
 
 use std::convert::Infallible;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ pub(super) struct Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        // Left behind at worst, in a folder for such things.
+        // If this fails, a file stays in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -141,7 +141,7 @@ fn operations() -> Vec<(Method, String, Option<Scope>)> {
     found
 }
 
-/// The table of the contract.
+/// The scopes that the API promises.
 fn agreed(method: &Method, path: &str) -> Option<Scope> {
     match path
         .split('/')
@@ -175,7 +175,7 @@ fn an_operation_without_a_scope_is_not_served() {
 
 #[test]
 #[should_panic(expected = "its #[utoipa::path] must say security")]
-fn a_scope_that_nobody_knows_is_not_served() {
+fn an_unknown_scope_is_not_served() {
     use utoipa::openapi::security::SecurityRequirement;
 
     let mut document = openapi();
@@ -186,7 +186,7 @@ fn a_scope_that_nobody_knows_is_not_served() {
 }
 
 #[tokio::test]
-async fn every_route_lets_in_who_holds_its_scope_and_nobody_else() {
+async fn every_route_allows_holders_of_its_scope_and_no_other_caller() {
     let closed = Closed::start(None).await;
     let expired = format!("Bearer {}", closed.expired);
     let good = closed.secret(&Scope::ALL);
@@ -247,7 +247,7 @@ fn is_refusal(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn strangers_do_not_learn_which_paths_and_methods_there_are() {
+async fn callers_without_a_token_do_not_learn_which_paths_and_methods_exist() {
     let closed = Closed::start(None).await;
     for (method, path, known) in [
         (Method::GET, "/v1/nothing", 404),
@@ -285,7 +285,7 @@ async fn one_authorization_is_enough() {
 }
 
 #[tokio::test]
-async fn a_stranger_s_body_is_dropped_and_not_waited_for() {
+async fn the_body_of_a_caller_without_a_token_is_not_waited_for() {
     const CHUNK: usize = 64 * 1024;
     let closed = Closed::start(None).await;
     let taken = Arc::new(AtomicUsize::new(0));
@@ -305,7 +305,7 @@ async fn a_stranger_s_body_is_dropped_and_not_waited_for() {
     }
     let taken = taken.load(Ordering::Relaxed);
     assert!((1..=1024 * 1024 + CHUNK).contains(&taken), "{taken}");
-    // One that is all there doesn't end the connection.
+    // A body that has arrived completely doesn't end the connection.
     let answer = closed.ask(&Method::POST, "/v1/orders", None).await;
     answer.problem(401, "unauthenticated");
     assert_eq!(answer.header("connection"), None, "{answer}");
@@ -333,9 +333,9 @@ async fn the_history_names_the_token() {
 }
 
 #[tokio::test]
-async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
+async fn a_rate_limited_token_gets_a_retry_after() {
     let closed = Closed::start(Some(2)).await;
-    // From here on nothing asks the database, which would not know about this time.
+    // From here on no request reads the database, whose clock isn't the paused one.
     tokio::time::pause();
     let orders = "/v1/nothing";
     let read = &[Scope::OrdersRead][..];
@@ -346,7 +346,7 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
     let answer = closed.ask_as(read, &Method::GET, orders).await;
     answer.problem(429, "rate-limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // Others have their own, and so have operations outside of /v1.
+    // Other tokens have a rate of their own; operations outside of /v1 have none.
     let answer = closed.ask_as(&Scope::ALL, &Method::GET, orders).await;
     answer.problem(404, "not-found");
     for _ in 0..5 {

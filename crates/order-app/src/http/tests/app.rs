@@ -1,4 +1,4 @@
-//! The verbs of the tests.
+//! What tests do with the API.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(super) struct TestApp {
     pub(super) state: HttpState,
     pub(super) store: Store,
     pub(super) health: Health,
-    /// Runs that nobody carries out.
+    /// Runs that were started and that no job carries out.
     pub(super) begun: Mutex<mpsc::Receiver<Run>>,
     pub(super) watch: Watch,
     pub(super) commands: Commands,
@@ -48,7 +48,7 @@ pub(super) struct TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        // Left behind at worst, in a folder for such things.
+        // If this fails, a file stays in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -130,24 +130,24 @@ impl TestApp {
         HttpState::new(store, health, metrics, "payments.events", reconciliation)
     }
 
-    /// The API on this store, with nobody who waits.
+    /// The API on this store, without waiting callers.
     pub(super) fn on(&self, store: Store) -> Router {
         router(self.state(store))
     }
 
-    /// Lets somebody who never ends carry a command out.
+    /// Claims a key for a command that never ends.
     pub(super) async fn hold_key(&self, key: &str, target: &str, body: &str) {
         let request = KeyedRequest {
             actor: "anonymous".to_owned(),
             key: key.to_owned(),
             digest: idempotency::digest(&Method::POST, target, body.as_bytes()),
-            holder: "somebody".to_owned(),
+            holder: "another-request".to_owned(),
         };
         let claim = self.store.claim_key(request, Duration::from_secs(10));
         assert_eq!(claim.await.unwrap(), KeyClaim::Held);
     }
 
-    /// Sends a request and holds its answer against the document.
+    /// Sends a request and compares its answer with the document.
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = send(&self.router, request).await;
@@ -171,7 +171,7 @@ impl TestApp {
         answer
     }
 
-    /// Tells of a payment in CNY, as an event would.
+    /// Records a payment in CNY, as an event would.
     pub(super) async fn pay(&self, order_id: &str, transaction_id: &str, amount: i64) -> Verdict {
         let fact = fact(order_id, "acme", transaction_id, "succeeded", amount);
         self.tell(vec![fact]).await[0]
@@ -215,7 +215,7 @@ fn fits(template: &str, path: &str) -> bool {
             .all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
 }
 
-/// With a `Host`, as every client sends one, if there is none.
+/// Adds a `Host`, which every client sends, if it is missing.
 pub(super) fn addressed(mut request: Request<Body>) -> Request<Body> {
     let host = HeaderValue::from_static("localhost:8080");
     request.headers_mut().entry(header::HOST).or_insert(host);
@@ -237,7 +237,7 @@ pub(super) fn get(uri: &str) -> Builder {
     Request::get(uri)
 }
 
-/// With the type of a command.
+/// Adds the content type of a command.
 pub(super) fn post(uri: &str) -> Builder {
     Request::post(uri).header(header::CONTENT_TYPE, "application/json")
 }

@@ -19,7 +19,7 @@ async fn check(app: &TestApp, body: impl Into<Vec<u8>>, expect: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_refused_as_a_whole() {
+async fn a_body_that_is_not_a_json_object_is_refused_as_a_whole() {
     let app = TestApp::start().await;
     let deep = "[".repeat(60_000);
     let deep_member = format!(r#"{{"order_id":{}"#, "[".repeat(60_000));
@@ -63,7 +63,7 @@ async fn what_is_no_json_object_is_refused_as_a_whole() {
     insta::assert_snapshot!(app.post("/v1/orders", r#"{"order_id":}"#).await);
 }
 
-/// Values that are none of their member, apart from those that are none anywhere.
+/// Values that are invalid for their member, besides those that are invalid everywhere.
 const WRONG: [(&str, &str); 4] = [
     (
         "amount",
@@ -102,12 +102,12 @@ fn with(name: &str, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_member_is_judged_by_its_own_text() {
+async fn every_member_is_validated_by_its_own_text() {
     let app = TestApp::start().await;
     for (name, wrong) in WRONG {
         let pointer = format!("/{name}");
         for value in wrong.split('|').chain(WRONG_EVERYWHERE.split('|')) {
-            // What may be left out may be null.
+            // Optional members may be null.
             if (name, value) != ("pay_by", "null") {
                 check(&app, with(name, value), &[&pointer]).await;
             }
@@ -116,13 +116,13 @@ async fn every_member_is_judged_by_its_own_text() {
     let long = format!("\"{}\"", "x".repeat(65));
     check(&app, with("order_id", &long), &["/order_id"]).await;
     app.get("/v1/orders/OD-1").await.problem(404, "not-found");
-    // What is escaped is the same text.
+    // Escaped text is the same text.
     let escaped = r#"{"\u006frder_id":"\u004fD-1","amount":1000,"currency":"CNY"}"#;
     assert_eq!(app.post("/v1/orders", escaped).await.status, 201);
 }
 
 #[tokio::test]
-async fn all_faults_of_a_body_are_told_together() {
+async fn all_errors_of_a_body_are_reported_together() {
     let app = TestApp::start().await;
     let body =
         r#"{"amount":1.5,"amount":2,"currency":"cny","pay_by":7,"a/b~c":[1e400,{}],"id":"OD-1"}"#;
@@ -139,7 +139,7 @@ async fn all_faults_of_a_body_are_told_together() {
 }
 
 #[tokio::test]
-async fn the_answer_does_not_grow_with_the_faults() {
+async fn the_answer_does_not_grow_with_the_number_of_errors() {
     let app = TestApp::start().await;
     let members: Vec<String> = (0..4000).map(|n| format!("\"{n}\":0")).collect();
     let answer = app
@@ -205,7 +205,7 @@ async fn a_body_may_have_64_kib() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_or_never_ends_is_the_callers_fault() {
+async fn a_truncated_or_endless_body_is_a_client_error() {
     let app = TestApp::start().await;
     let broken = futures_util::stream::iter([
         Ok(Bytes::from_static(b"{")),
@@ -221,7 +221,7 @@ async fn a_body_that_breaks_off_or_never_ends_is_the_callers_fault() {
     assert_eq!(answer.pointers(), [""]);
 }
 
-/// A body of which nothing ever arrives.
+/// A body that never arrives.
 fn never_ending() -> Body {
     Body::from_stream(futures_util::stream::pending::<Result<Bytes, Infallible>>())
 }

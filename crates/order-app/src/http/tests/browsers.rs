@@ -1,4 +1,4 @@
-//! Without tokens: what a page of somebody else can't do.
+//! Without tokens: what a page of another site can't do.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, Version};
@@ -73,7 +73,7 @@ async fn a_request_must_be_addressed_to_this_machine() {
             ("GET", "/openapi.json"),
             ("GET", "/v1/orders"),
             ("HEAD", "/v1/orders"),
-            // Before it is said what there is.
+            // Before the answer reveals which paths exist.
             ("GET", "/nothing"),
             ("POST", "/livez"),
             ("POST", "/v1/orders"),
@@ -89,7 +89,7 @@ async fn a_request_must_be_addressed_to_this_machine() {
 }
 
 #[tokio::test]
-async fn one_host_is_named_once() {
+async fn the_host_is_given_once() {
     let app = TestApp::start().await;
     let answer = ask(
         &app,
@@ -103,14 +103,14 @@ async fn one_host_is_named_once() {
         let answer = ask(&app, "GET", "/livez", &hosts.map(|host| ("host", host))).await;
         assert_forbidden(&answer, &format!("{hosts:?}"));
     }
-    // Bytes that are no text.
+    // Bytes that aren't text.
     let mut request = Request::new(Body::empty());
     let host = HeaderValue::from_bytes(b"localhost\xff").unwrap();
     request.headers_mut().insert("host", host);
     assert_forbidden(&app.send(request).await, "no text");
 }
 
-/// What a proxy is asked for; it counts more than `Host`.
+/// The form that proxies receive; it takes precedence over `Host`.
 #[tokio::test]
 async fn an_absolute_target_is_addressed_to_this_machine_as_well() {
     let app = TestApp::start().await;
@@ -158,7 +158,7 @@ async fn only_http_1_0_may_leave_the_host_out() {
 }
 
 #[tokio::test]
-async fn a_command_comes_from_no_page_or_from_one_of_this_service() {
+async fn a_command_from_a_page_of_another_origin_is_refused() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let (host, at) = ("localhost:8080", "/v1/orders/OD-1/ship");
@@ -193,7 +193,7 @@ async fn a_command_comes_from_no_page_or_from_one_of_this_service() {
     ];
     for (name, value) in foreign {
         for method in COMMANDS {
-            // Wherever it leads: nobody learns what there is.
+            // Whatever the path: the answer doesn't reveal which ones exist.
             for uri in [at, "/v1/orders", "/livez", "/nothing"] {
                 let answer = ask(&app, method, uri, &[("host", host), (name, value)]).await;
                 assert_forbidden(&answer, &format!("{method} {uri} {name}: {value}"));
@@ -213,7 +213,7 @@ async fn a_command_comes_from_no_page_or_from_one_of_this_service() {
             assert_eq!(answer.status, 200, "{method} {name}: {value}: {answer}");
         }
     }
-    // One that is foreign is enough.
+    // One foreign origin is enough.
     let own = ("origin", "http://localhost:8080");
     for (name, value) in foreign {
         let both = [
@@ -231,7 +231,7 @@ async fn a_command_comes_from_no_page_or_from_one_of_this_service() {
             .iter()
             .all(|item| item["reason"] == "illegal-transition")
     );
-    // The port that goes without saying.
+    // The default port.
     for (host, origin) in [
         ("localhost", "http://localhost"),
         ("localhost:80", "http://localhost"),
@@ -262,7 +262,7 @@ async fn a_foreign_command_uses_up_neither_the_rate_nor_a_key() {
     assert_eq!(answer.status, 201, "{answer}");
 }
 
-/// Whoever has a token may come from anywhere, by any name.
+/// Callers with a token may come from any origin, by any name.
 #[tokio::test]
 async fn with_tokens_neither_host_nor_origin_matter() {
     let closed = Closed::start(None).await;

@@ -1,4 +1,4 @@
-//! Commands whose callers go away.
+//! Commands whose callers disconnect.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::http::server::carry_out;
 use crate::http::server::layers;
 use crate::http::{Commands, Shared};
 
-/// Lets a request run for some polls, then goes away; whether it was answered before.
+/// Lets a request run for some polls, then drops it; returns whether it was answered before.
 async fn cut(app: &TestApp, request: Request<Body>, polls: usize) -> bool {
     let mut answer = Box::pin(app.router.clone().oneshot(addressed(request)));
     for _ in 0..polls {
@@ -43,7 +43,7 @@ async fn settled(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_command_that_began_is_carried_out_and_its_answer_kept() {
+async fn a_command_that_began_is_carried_out_and_its_answer_stored() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let cancel = || {
@@ -61,7 +61,7 @@ async fn a_command_that_began_is_carried_out_and_its_answer_kept() {
 }
 
 #[tokio::test]
-async fn wherever_a_caller_goes_away_the_command_happens_once_or_not_at_all() {
+async fn a_command_whose_caller_disconnects_is_carried_out_once_or_not_at_all() {
     let app = TestApp::start().await;
     let mut answered = 0;
     for polls in 0..60 {
@@ -72,7 +72,7 @@ async fn wherever_a_caller_goes_away_the_command_happens_once_or_not_at_all() {
         settled(&app).await;
         let history = app.get(&format!("/v1/orders/{id}/history")).await.json();
         let steps = history["items"].as_array().unwrap().len();
-        // Not polled at all, nothing was asked for.
+        // Not polled at all, the request never began.
         assert_eq!(steps, if polls == 0 { 1 } else { 2 }, "{id}");
     }
     assert!(answered < 60);
@@ -90,13 +90,13 @@ async fn the_end_of_the_service_waits_for_commands() {
     assert_eq!(order.unwrap().version, 2);
 }
 
-/// Operations that do what they are told, under the layer of commands.
-fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
+/// Operations that panic or wait on request, under the layer of commands.
+fn scripted(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
     let state = app.state(app.store.clone()).carrying_out(commands);
     let router = Router::new()
         .route(
             "/panic",
-            routing::post(async || -> &str { panic!("told to") }),
+            routing::post(async || -> &str { panic!("on request") }),
         )
         .route("/done", routing::post(async || "done"))
         .route(
@@ -116,7 +116,7 @@ fn told(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
 #[tokio::test]
 async fn a_command_that_panics_is_answered_and_its_key_released() {
     let app = TestApp::start().await;
-    let router = told(&app, Commands::default(), Arc::default());
+    let router = scripted(&app, Commands::default(), Arc::default());
     for _ in 0..2 {
         let request = post("/panic").header("idempotency-key", "k1");
         let answer = send(&router, request.body(Body::empty()).unwrap()).await;
@@ -128,7 +128,7 @@ async fn a_command_that_panics_is_answered_and_its_key_released() {
 async fn commands_without_callers_are_bounded() {
     let app = TestApp::start().await;
     let (commands, go_on) = (Commands::at_most(2), Arc::new(Notify::new()));
-    let router = told(&app, commands.clone(), go_on.clone());
+    let router = scripted(&app, commands.clone(), go_on.clone());
     let request = |path: &str| post(path).body(Body::empty()).unwrap();
     for _ in 0..3 {
         let mut abandoned = Box::pin(router.clone().oneshot(addressed(request("/wait"))));

@@ -7,7 +7,7 @@ use super::app::TestApp;
 const BODY: &str = r#"{"order_id":"OD-1","amount":1000,"currency":"CNY"}"#;
 
 #[tokio::test]
-async fn a_new_order_is_answered_with_its_place() {
+async fn a_new_order_is_answered_with_its_location() {
     let app = TestApp::start().await;
     insta::assert_snapshot!(app.post("/v1/orders", BODY).await);
 }
@@ -39,7 +39,7 @@ async fn another_order_under_the_same_id_is_a_conflict() {
     insta::assert_snapshot!(other);
     for (body, expect) in [
         (BODY.replace("CNY", "USD"), 409),
-        // The default was never given, so that leaving it out again is the same order.
+        // Leaving out the default again is the same order.
         (BODY.to_owned(), 200),
         (BODY.replace('}', r#","pay_by":null}"#), 200),
         (

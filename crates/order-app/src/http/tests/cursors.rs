@@ -25,7 +25,7 @@ async fn cursor(app: &TestApp, list: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_cursor_is_only_good_for_its_list_and_filters() {
+async fn a_cursor_is_only_valid_for_its_list_and_filters() {
     let app = app().await;
     let lists = [
         "/v1/payments?limit=1",
@@ -52,7 +52,7 @@ async fn a_cursor_is_only_good_for_its_list_and_filters() {
                 assert_eq!(answer.pointers(), ["?cursor"], "{of} at {at}");
             }
         }
-        // The size of a page is no filter.
+        // The page size isn't a filter.
         let other_limit = of.replace("limit=1", "limit=2");
         assert_eq!(
             app.get(&format!("{other_limit}&cursor={cursor}"))
@@ -103,7 +103,7 @@ async fn a_broken_cursor_is_refused() {
 }
 
 #[tokio::test]
-async fn a_forged_cursor_never_reaches_the_database_with_what_it_can_not_take() {
+async fn a_forged_cursor_never_sends_the_database_an_invalid_value() {
     let app = app().await;
     let forge = async |list: &str, change: &dyn Fn(&mut Value)| {
         let whole = cursor(&app, list).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::answer::problem::Kind;
 use crate::http::openapi_json;
 
-/// Holds a value against a schema of this document: references, members, words, types.
+/// Compares a value with a schema of this document: references, members, words, types.
 fn check(document: &Value, schema: &Value, value: &Value, at: &str) {
     if let Some(reference) = schema["$ref"].as_str() {
         let pointer = reference.strip_prefix('#').unwrap();
@@ -24,7 +24,10 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str) {
         return check(document, schema.expect("a schema that fits"), value, at);
     }
     if let Some(words) = schema["enum"].as_array() {
-        assert!(words.contains(value), "{at}: {value} is none of {words:?}");
+        assert!(
+            words.contains(value),
+            "{at}: {value} isn't one of {words:?}"
+        );
     }
     let types = match &schema["type"] {
         Value::Array(types) => types.clone(),
@@ -56,7 +59,7 @@ fn check(document: &Value, schema: &Value, value: &Value, at: &str) {
         }
     }
     if let Some(items) = value.as_array() {
-        // A run that has just begun has found nothing yet; what is ready has no reason not to be.
+        // A run that has just begun has no findings; a ready service has no reasons.
         let may_be_empty = at.ends_with(" 202/findings") || at.ends_with(" 200/reasons");
         assert!(may_be_empty || !items.is_empty(), "{at} shows nothing");
         for item in items {
@@ -129,7 +132,7 @@ fn every_problem_of_an_operation_is_shown() {
 }
 
 #[test]
-fn every_command_takes_a_key() {
+fn every_command_accepts_an_idempotency_key() {
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();
     let mut commands = 0;
     for (path, item) in document["paths"].as_object().unwrap() {

@@ -20,7 +20,7 @@ async fn an_unknown_order_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_order_the_caller_has_is_not_sent_again() {
+async fn an_order_that_the_caller_has_is_not_sent_again() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let ask = async |tags: &str| {
@@ -76,7 +76,7 @@ async fn head_answers_like_get_without_a_body() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_none_is_refused_by_name() {
+async fn an_invalid_id_is_refused_by_name() {
     let app = TestApp::start().await;
     insta::assert_snapshot!(app.get("/v1/orders/-1").await);
     let long = "x".repeat(65);

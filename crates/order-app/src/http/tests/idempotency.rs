@@ -25,7 +25,7 @@ async fn ask(app: &TestApp, uri: &str, key: &str, body: &str) -> Answer {
     app.send(keyed(uri, key, body)).await
 }
 
-/// Everything but the mark.
+/// Compares everything but the mark.
 fn assert_replayed(first: &Answer, again: &Answer) {
     assert_eq!(first.header("idempotent-replayed"), None, "{first}");
     assert_eq!(again.header("idempotent-replayed"), Some("true"), "{again}");
@@ -110,7 +110,7 @@ async fn another_request_under_the_key_is_refused_running_or_not() {
 }
 
 #[tokio::test]
-async fn keys_belong_to_whoever_asks() {
+async fn keys_belong_to_their_token() {
     let closed = Closed::start(None).await;
     // Tokens of two names.
     let (shop, till) = ([Scope::OrdersWrite], Scope::ALL);
@@ -152,7 +152,7 @@ async fn a_dead_holder_is_taken_over_after_the_request_deadline() {
 }
 
 #[tokio::test]
-async fn keys_have_a_form() {
+async fn invalid_keys_are_refused() {
     let app = TestApp::start().await;
     let longest = "k".repeat(255);
     assert_eq!(ask(&app, "/v1/orders", &longest, ORDER).await.status, 201);
@@ -166,7 +166,7 @@ async fn keys_have_a_form() {
         .header("idempotency-key", "k");
     let answer = app.send(twice.body(Body::from(ORDER)).unwrap()).await;
     assert_eq!(answer.pointers(), ["Idempotency-Key"]);
-    // What changes nothing needs no key and reads none.
+    // Reads need no key and ignore it.
     let get = Request::get("/v1/orders/OD-1").header("idempotency-key", "a b");
     let answer = app.send(get.body(Body::empty()).unwrap()).await;
     assert_eq!(answer.status, 200);
@@ -183,7 +183,7 @@ async fn a_body_that_is_too_large_claims_no_key() {
 }
 
 #[tokio::test]
-async fn answers_that_may_pass_release_the_key_for_the_same_request() {
+async fn passing_problems_release_the_key_for_the_same_request() {
     let app = TestApp::start().await;
     for status in [401, 403, 412, 429, 500, 503] {
         let key = format!("k{status}");
@@ -201,7 +201,7 @@ async fn answers_that_may_pass_release_the_key_for_the_same_request() {
             idempotency::answer(&app.store, request(digest), carried_out).await
         };
         assert_eq!(answer("d1", status).await.status().as_u16(), status);
-        // No other request gets it: the first one may have been carried out.
+        // Another request doesn't get it: the first one may have been carried out.
         assert_eq!(answer("d2", 200).await.status(), 422, "{status}");
         assert_eq!(answer("d1", 200).await.status(), 200, "{status}");
         let again = answer("d1", 500).await;
@@ -227,7 +227,7 @@ async fn another_version_than_expected_does_not_use_up_the_key() {
         refused.problem(412, "precondition-failed");
         assert_eq!(refused.header("idempotent-replayed"), None, "{refused}");
     }
-    // The key stays that request's.
+    // The key still belongs to that request.
     ask(&app, "/v1/orders/OD-1/ship", "k1", "")
         .await
         .problem(422, "idempotency-key-reused");
@@ -237,7 +237,7 @@ async fn another_version_than_expected_does_not_use_up_the_key() {
 }
 
 #[tokio::test]
-async fn what_the_payment_service_said_for_now_does_not_use_up_the_key() {
+async fn a_passing_answer_of_the_payment_service_does_not_use_up_the_key() {
     let cancel = "/v1/orders/OD-1/cancel";
     for (answer, fault, slug) in [
         (Said::pending(), None, "payment-pending"),
@@ -270,7 +270,7 @@ async fn what_the_payment_service_said_for_now_does_not_use_up_the_key() {
 }
 
 #[tokio::test]
-async fn a_run_at_work_does_not_use_up_the_key() {
+async fn a_run_in_progress_does_not_use_up_the_key() {
     let app = TestApp::start().await;
     let runs = "/v1/reconciliations";
     let begun = app.post(runs, "").await;
@@ -292,7 +292,7 @@ async fn a_run_at_work_does_not_use_up_the_key() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_given_and_not_kept() {
+async fn an_answer_that_is_too_large_is_sent_and_not_stored() {
     let app = TestApp::start().await;
     for holder in ["h1", "h2"] {
         let request = KeyedRequest {
@@ -311,9 +311,9 @@ async fn an_answer_that_is_too_large_is_given_and_not_kept() {
 }
 
 #[tokio::test]
-async fn what_was_committed_and_not_kept_is_carried_out_again() {
+async fn a_command_whose_answer_was_not_stored_is_carried_out_again() {
     let app = TestApp::start().await;
-    // The process died between the two: the order is there, the key is held by nobody alive.
+    // The process died between the two: the order exists, and the holder of the key is dead.
     app.create("OD-1").await;
     app.hold_key("k1", "/v1/orders", ORDER).await;
     let later = NOW + Duration::from_secs(10);

@@ -31,7 +31,7 @@ async fn an_order_without_payments_has_an_empty_list() {
 }
 
 #[tokio::test]
-async fn neither_order_nor_payment_is_not_found() {
+async fn an_id_without_order_and_payment_is_not_found() {
     let app = TestApp::start().await;
     insta::assert_snapshot!(app.get("/v1/orders/OD-1/payments").await);
 }

@@ -103,7 +103,7 @@ async fn filters_narrow_the_list_by_status_and_creation() {
 }
 
 #[tokio::test]
-async fn filters_that_are_none_are_refused_by_name() {
+async fn invalid_filters_are_refused_by_name() {
     let app = TestApp::start().await;
     for (query, expect) in [
         ("status=paid", "?status"),

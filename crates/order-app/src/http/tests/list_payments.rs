@@ -66,7 +66,7 @@ async fn filters_narrow_the_list() {
 }
 
 #[tokio::test]
-async fn a_page_of_filtered_payments_says_how_to_go_on() {
+async fn a_page_of_filtered_payments_has_a_cursor() {
     let app = app().await;
     let first = app.get("/v1/payments?transaction_id=tx-1&limit=2").await;
     insta::assert_snapshot!(first);

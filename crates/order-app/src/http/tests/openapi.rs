@@ -157,7 +157,7 @@ fn commands_are_closed_and_answers_complete() {
             .keys()
             .filter(|member| !required.contains(&json!(member)))
             .collect();
-        // Only what is said in an emergency may be absent.
+        // Only the count of unreadable rows may be absent.
         if name.ends_with("List") {
             assert_eq!(optional, ["unreadable"], "{name}");
         } else {

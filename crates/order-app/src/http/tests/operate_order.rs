@@ -31,7 +31,7 @@ async fn an_order_is_shipped_and_completed_once() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_not_legal_says_who_moved_the_order() {
+async fn an_illegal_transition_names_the_actor_that_moved_the_order() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     // A refusal of the version before must not be taken for the step.
@@ -79,14 +79,14 @@ async fn a_command_for_another_version_is_not_carried_out() {
         cancel(tags).await.problem(412, "precondition-failed");
     }
     assert_eq!(cancel(r#""2", "1""#).await.json()["version"], 2);
-    // Being there already is not asked before the version is.
+    // The version is checked before the status.
     cancel(r#""1""#).await.problem(412, "precondition-failed");
     assert_eq!(cancel("*").await.json()["version"], 2);
     assert_eq!(cancel(r#""2""#).await.json()["version"], 2);
 }
 
 #[tokio::test]
-async fn refusals_are_in_the_history_as_they_were_told() {
+async fn refusals_are_in_the_history_as_they_were_answered() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     app.pay("OD-1", "tx-0", 999).await;

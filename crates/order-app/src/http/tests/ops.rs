@@ -81,7 +81,7 @@ async fn an_exception_is_listed_shown_and_has_every_documented_member() {
 }
 
 #[tokio::test]
-async fn an_accepted_mismatch_pays_and_a_second_one_says_who_was_first() {
+async fn an_accepted_mismatch_pays_and_a_second_one_names_the_first() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     app.pay("OD-1", "tx-1", 999).await;
@@ -123,7 +123,7 @@ async fn an_accepted_mismatch_pays_and_a_second_one_says_who_was_first() {
 }
 
 #[tokio::test]
-async fn what_conflicts_is_not_accepted_and_notes_are_required() {
+async fn conflicting_content_is_not_accepted_and_notes_are_required() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     app.pay("OD-1", "tx-1", 1000).await;
@@ -189,9 +189,9 @@ async fn a_dead_letter_is_replayed_with_a_corrected_body() {
         app.get("/v1/orders/OD-1").await.json()["status"],
         "NOT_PAID"
     );
-    let told = app.post(&replay, right.clone()).await.json();
+    let replayed = app.post(&replay, right.clone()).await.json();
     assert_eq!(
-        (&told["verdict"], &told["applied"]),
+        (&replayed["verdict"], &replayed["applied"]),
         (&json!("APPLIED"), &json!(true))
     );
     assert_eq!(app.get("/v1/orders/OD-1").await.json()["status"], "PAID");

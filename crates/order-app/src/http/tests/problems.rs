@@ -22,7 +22,7 @@ use crate::http::server::layers;
 use crate::payment_service::PaymentService;
 use crate::tokens::Scope;
 
-/// A router whose operations go wrong in the ways that tests can't bring about from outside.
+/// A router whose operations fail in ways that tests can't cause from outside.
 fn faulty() -> Router {
     let router = Router::new()
         .route(
@@ -58,7 +58,7 @@ async fn ask(router: &Router, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn every_kind_of_problem_is_told_in_the_same_form() {
+async fn every_kind_of_problem_has_the_same_form() {
     let mut script = Script::default();
     script.set("OD-2", Known::unpaid());
     script.set("OD-PENDING", Known::pending());
@@ -165,7 +165,7 @@ async fn unknown_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn targets_that_are_no_paths_are_not_found() {
+async fn targets_that_are_not_paths_are_not_found() {
     let app = TestApp::start().await;
     for (method, target) in [
         (Method::OPTIONS, "*"),
@@ -184,7 +184,7 @@ async fn targets_that_are_no_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn wrong_methods_are_told_the_right_ones() {
+async fn wrong_methods_are_answered_with_the_allowed_ones() {
     let app = TestApp::start().await;
     let delete = Request::delete("/v1/orders/OD-1")
         .body(Body::empty())
@@ -211,7 +211,7 @@ async fn wrong_methods_are_told_the_right_ones() {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_database_is_worth_another_try() {
+async fn a_database_fault_is_answered_with_retry_after() {
     let app = TestApp::start().await;
     app.store.close().await;
     for uri in ["/v1/orders/OD-1", "/v1/orders/OD-1/history", "/v1/payments"] {
@@ -234,7 +234,7 @@ async fn errors_from_elsewhere_become_problems_too() {
 }
 
 #[tokio::test]
-async fn a_fault_of_ours_tells_an_id_and_the_log_tells_the_rest() {
+async fn an_internal_error_answers_an_id_that_the_log_explains() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

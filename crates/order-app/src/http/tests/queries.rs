@@ -40,7 +40,7 @@ async fn parameters_that_are_wrong_unknown_or_given_twice_are_refused_by_name() 
 }
 
 #[tokio::test]
-async fn a_plus_that_was_read_as_a_space_is_hinted_at() {
+async fn a_plus_that_was_read_as_a_space_is_explained() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let status = async |value: &str| {
@@ -77,7 +77,7 @@ async fn a_plus_that_was_read_as_a_space_is_hinted_at() {
 }
 
 #[tokio::test]
-async fn all_faults_of_a_query_are_told_together() {
+async fn all_errors_of_a_query_are_reported_together() {
     let app = TestApp::start().await;
     let answer = app
         .get("/v1/payments?x=1&limit=0&provider=A&verdict=B&verdict=C")

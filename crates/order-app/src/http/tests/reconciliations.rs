@@ -43,7 +43,7 @@ async fn refusals(app: &TestApp) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_is_begun_read_and_listed() {
+async fn a_run_is_started_read_and_listed() {
     let app = TestApp::start().await;
     let begun = app.post("/v1/reconciliations", r#"{"dry_run":true}"#).await;
     assert_eq!(begun.status, 202, "{begun}");
@@ -70,7 +70,7 @@ async fn a_run_is_begun_read_and_listed() {
 }
 
 #[tokio::test]
-async fn what_is_no_run_is_not_found_and_no_command_has_other_members() {
+async fn an_unknown_run_is_not_found_and_unknown_members_are_refused() {
     let app = TestApp::start().await;
     for id in ["0", "A", "0123456789abcdef0123456789abcdef"] {
         app.get(&format!("/v1/reconciliations/{id}"))
@@ -87,7 +87,7 @@ async fn what_is_no_run_is_not_found_and_no_command_has_other_members() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_carries_out_is_no_run() {
+async fn a_run_without_a_job_to_carry_it_out_fails() {
     let app = TestApp::start().await;
     app.begun.lock().await.close();
     app.post("/v1/reconciliations", "")
@@ -106,7 +106,7 @@ async fn an_unpaid_order_is_cancelled_after_the_payment_service_said_so() {
             .await;
         assert_eq!(answer.json()["status"], "CANCELLED", "{answer}");
         assert_eq!(mock.asked().questions, 1);
-        // Already there: no question is needed.
+        // Already cancelled: no question is needed.
         let again = app.post("/v1/orders/OD-1/cancel", "").await;
         assert_eq!(again.status, 200);
         assert_eq!(mock.asked().questions, 1);
@@ -152,7 +152,7 @@ async fn a_refunded_order_is_recorded_and_cancelled() {
 }
 
 #[tokio::test]
-async fn nobody_cancels_while_a_payment_is_on_its_way_or_nobody_knows() {
+async fn an_order_is_not_cancelled_while_its_payment_is_pending_or_unknown() {
     let unpaid_and = |text: &str| Answer::unpaid_for_good().and(Answer::raw(text));
     for (answer, slug) in [
         (Answer::pending(), "payment-pending"),
@@ -174,7 +174,7 @@ async fn nobody_cancels_while_a_payment_is_on_its_way_or_nobody_knows() {
 }
 
 #[tokio::test]
-async fn a_payment_service_that_answers_nothing_usable_is_unknown() {
+async fn an_unusable_reply_of_the_payment_service_counts_as_unknown() {
     for fault in [Fault::Status(500), Fault::Html] {
         let mut script = Script::all(Answer::unpaid_for_good());
         script.always(fault);
@@ -184,9 +184,9 @@ async fn a_payment_service_that_answers_nothing_usable_is_unknown() {
     }
 }
 
-/// Nobody was asked about the second: that is no answer, and none to be kept.
+/// The payment service isn't asked about the second order: the 503 says so and isn't stored under the key.
 #[tokio::test]
-async fn a_payment_service_that_must_not_be_asked_now_is_worth_another_try() {
+async fn while_the_payment_service_may_not_be_asked_cancelling_is_unavailable() {
     let mut script = Script::all(Answer::unpaid_for_good());
     script.always(Fault::TooMany(RetryAfter::Seconds(3600)));
     let (app, mock) = asking(script).await;
@@ -199,7 +199,7 @@ async fn a_payment_service_that_must_not_be_asked_now_is_worth_another_try() {
 }
 
 #[tokio::test]
-async fn a_caller_is_told_until_when_the_payment_service_must_not_be_asked() {
+async fn the_answer_says_until_when_the_payment_service_may_not_be_asked() {
     const TEN_YEARS: u32 = 10 * 365 * 24 * 3600;
     for (named, seconds) in [
         (RetryAfter::Seconds(90), 90),
@@ -214,10 +214,10 @@ async fn a_caller_is_told_until_when_the_payment_service_must_not_be_asked() {
         asked.problem(409, "payment-state-unknown");
         let held_back = app.post("/v1/orders/OD-1/cancel", "").await;
         let problem = held_back.problem(503, "unavailable");
-        let told = seconds.to_string();
-        assert_eq!(held_back.header("retry-after"), Some(told.as_str()));
+        let pause = seconds.to_string();
+        assert_eq!(held_back.header("retry-after"), Some(pause.as_str()));
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains(&format!("in {told} s, at 2")), "{detail}");
+        assert!(detail.contains(&format!("in {pause} s, at 2")), "{detail}");
         assert_eq!(mock.asked().questions, 1, "{named:?}");
     }
 }
@@ -235,9 +235,9 @@ async fn another_version_comes_before_the_question() {
     missing.problem(404, "not-found");
 }
 
-/// Answers about a payment that a person has closed, and what a cancellation by hand is answered.
+/// Replies about a payment whose exception a person closed, and what a cancellation is answered.
 #[tokio::test]
-async fn money_that_a_person_gave_back_keeps_no_order_from_being_cancelled_by_hand() {
+async fn an_order_whose_money_was_refunded_by_a_person_can_be_cancelled() {
     let cases = [
         ("refunded", None, Ok("CANCELLED")),
         ("written_off", None, Ok("CANCELLED")),
@@ -291,12 +291,12 @@ async fn money_that_a_person_gave_back_keeps_no_order_from_being_cancelled_by_ha
     }
 }
 
-/// A kept connection that the service gave up, once and for good.
+/// The payment service closes a kept connection, once or always.
 #[tokio::test]
 async fn a_question_whose_connection_is_closed_is_asked_once_more() {
     for (hung_up, status) in [(1, 200), (2, 409), (9, 409)] {
         let (app, mock) = answering(Answer::unpaid_for_good()).await;
-        // So that there is a connection to be kept.
+        // Opens the connection that is kept.
         app.create("WARM").await;
         let warm = app.post("/v1/orders/WARM/cancel", "").await;
         assert_eq!(warm.status, 200, "{warm}");
@@ -314,9 +314,9 @@ async fn a_question_whose_connection_is_closed_is_asked_once_more() {
     }
 }
 
-/// What was begun is an answer, if a broken one.
+/// An answer that began counts as one, although it is truncated.
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_asked_for_again() {
+async fn a_question_with_a_truncated_answer_is_not_repeated() {
     let mut script = Script::all(Answer::unpaid_for_good());
     script.always(Fault::CutOff);
     let (app, mock) = asking(script).await;

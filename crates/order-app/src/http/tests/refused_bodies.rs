@@ -1,5 +1,5 @@
 //! Senders of bodies that are refused, and clients that close their side, over real sockets: all
-//! of them read their answer.
+//! of them receive their answer.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// All of it, then it reads.
+    /// Everything, then it reads.
     Whole,
-    /// The same in chunks of unknown number.
+    /// The same in chunks, without a length.
     Chunked,
-    /// The head, and the body when it has been taken in.
+    /// The head, and the body after `100 Continue`.
     InPieces,
 }
 
@@ -109,14 +109,14 @@ async fn the_sender_of_a_refused_body_reads_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stranger_with_a_large_body_reads_that_it_is_one() {
+async fn a_caller_without_a_token_reads_its_401_despite_a_large_body() {
     let closed = Closed::start(Some(1)).await;
     check(closed.router(), &[("POST /v1/orders", JSON, "401")], &SIZES).await;
     let bearer = format!(
         "authorization: Bearer {}\r\n",
         closed.secret(&crate::tokens::Scope::ALL)
     );
-    // Whoever asks too often; the first one is let through.
+    // Beyond the rate limit; the first request is within it.
     let server = start(closed.router());
     let head = format!("POST /v1/nothing HTTP/1.1\r\n{bearer}");
     let mut limited = 0;
@@ -128,7 +128,7 @@ async fn a_stranger_with_a_large_body_reads_that_it_is_one() {
     server.stop().await;
 }
 
-/// Beyond what is taken in before the answer: the connection lingers.
+/// More than is read before the answer: the connection lingers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_of_some_megabytes_does_not_cost_the_answer() {
     let app = TestApp::start().await;
@@ -154,7 +154,7 @@ async fn a_refused_body_that_is_taken_in_leaves_the_connection_open() {
     server.stop().await;
 }
 
-/// Whoever asks before sending isn't told to send what is refused anyway.
+/// A client with `Expect: 100-continue` isn't asked to send a body that is refused anyway.
 #[tokio::test]
 async fn a_refused_body_is_not_asked_for() {
     let app = TestApp::start().await;
@@ -204,7 +204,7 @@ async fn a_client_that_closes_its_side_is_answered() {
             "POST /v1/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n12345",
             "404",
         ),
-        // There is nothing to be gained by keeping somebody waiting who may be gone.
+        // The client may be gone, so its wait ends early.
         (wait, "304"),
     ] {
         let mut stream = server.connect(request).await;
@@ -219,9 +219,9 @@ async fn a_client_that_closes_its_side_is_answered() {
     server.stop().await;
 }
 
-/// A caller that goes away gives its place to others.
+/// A caller that disconnects frees its slot.
 #[tokio::test]
-async fn nobody_waits_for_a_client_that_is_gone() {
+async fn waiting_ends_when_the_client_disconnects() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let server = start(app.router.clone());

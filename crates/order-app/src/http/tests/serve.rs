@@ -52,7 +52,7 @@ impl Server {
         stream
     }
 
-    /// How long it takes to stop.
+    /// Stops the service; returns how long that took.
     pub(super) async fn stop(mut self) -> Duration {
         let started = Instant::now();
         self.shutdown.cancel();
@@ -62,7 +62,7 @@ impl Server {
     }
 }
 
-/// What a peer says until it closes.
+/// What a peer sends until it closes.
 pub(super) async fn read(mut stream: TcpStream) -> String {
     let mut text = Vec::new();
     // A reset is an end as well.
@@ -118,7 +118,7 @@ async fn new_connections_are_answered_while_anything_is_left_to_finish() {
         let answer = read(server.connect(request).await).await;
         assert!(answer.ends_with("here"), "{answer}");
     }
-    // A silent peer holds up nothing.
+    // A silent peer doesn't delay the stop.
     let silent = server.connect("").await;
     let busy = server
         .connect("GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -153,7 +153,7 @@ async fn an_unchanged_order_declares_no_length() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
+async fn a_request_head_that_is_too_large_is_refused() {
     let server = start(router());
     let large = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(20_000));
     let answer = read(server.connect(&large).await).await;
@@ -182,8 +182,8 @@ async fn a_sender_that_never_finishes_its_head_is_cut_off() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_takes_in_are_not_piled_up() {
-    // Counts what of an endless answer was taken off its hands.
+async fn unread_answers_are_not_buffered_without_bound() {
+    // Counts how much of an endless answer was taken by the connection.
     let given = Arc::new(AtomicUsize::new(0));
     let counter = given.clone();
     let router = Router::new().route(
@@ -200,13 +200,13 @@ async fn answers_that_nobody_takes_in_are_not_piled_up() {
     let _peer = server
         .connect("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await;
-    // Until nothing moves any more.
+    // Until the count stops growing.
     let (mut before, mut taken) = (usize::MAX, 0);
     while before != taken {
         before = taken;
         tokio::time::sleep(Duration::from_millis(200)).await;
         taken = given.load(Ordering::Relaxed);
     }
-    // The peer's own buffer, which is not ours to bound, ours, and what hyper holds.
+    // The buffer of the peer, which we don't control, ours, and that of hyper.
     assert!((1..2_000_000).contains(&taken), "{taken}");
 }

@@ -47,7 +47,7 @@ async fn metrics_are_prometheus_text() {
 }
 
 #[tokio::test]
-async fn the_pages_come_out_of_the_binary_and_ask_nobody_else() {
+async fn the_pages_are_embedded_and_load_nothing_from_elsewhere() {
     let app = TestApp::start().await;
     let redirect = app.get("/docs").await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Times of payments: read strictly, kept as told, no reason to refuse anything.
+//! Times of payments: parsed strictly, stored as they were sent, never a reason to refuse a payment.
 
 use super::app::TestApp;
 use crate::payment_event::{Reason, decode};
@@ -13,7 +13,7 @@ fn event(id: &str, occurred_at: &str) -> String {
 #[tokio::test]
 async fn no_time_keeps_a_payment_from_its_order() {
     let app = TestApp::start().await;
-    for (id, told, kept) in [
+    for (id, sent, kept) in [
         (
             "epoch",
             "1970-01-01T00:00:00Z",
@@ -46,18 +46,18 @@ async fn no_time_keeps_a_payment_from_its_order() {
         ),
     ] {
         app.create(id).await;
-        let fact = decode("acme", event(id, &format!("\"{told}\"")).as_bytes()).unwrap();
-        assert_eq!(app.tell(vec![fact]).await[0].as_str(), "APPLIED", "{told}");
+        let fact = decode("acme", event(id, &format!("\"{sent}\"")).as_bytes()).unwrap();
+        assert_eq!(app.tell(vec![fact]).await[0].as_str(), "APPLIED", "{sent}");
         let payments = app.get(&format!("/v1/orders/{id}/payments")).await.json();
-        assert_eq!(payments["items"][0]["occurred_at"], kept, "{told}");
+        assert_eq!(payments["items"][0]["occurred_at"], kept, "{sent}");
         let order = app.get(&format!("/v1/orders/{id}")).await.json();
-        assert_eq!(order["status"], "PAID", "{told}");
+        assert_eq!(order["status"], "PAID", "{sent}");
     }
 }
 
 #[test]
-fn a_time_that_is_none_makes_a_dead_letter() {
-    for (told, reason) in [
+fn an_invalid_time_makes_a_dead_letter() {
+    for (sent, reason) in [
         ("1764403200", Reason::WrongType),
         ("1764403200000", Reason::WrongType),
         ("\"1764403200\"", Reason::InvalidTime),
@@ -65,7 +65,7 @@ fn a_time_that_is_none_makes_a_dead_letter() {
         ("\"2026-11-29\"", Reason::InvalidTime),
         ("\"2026-11-29T08:00:61Z\"", Reason::InvalidTime),
     ] {
-        let error = decode("acme", event("OD-1", told).as_bytes()).unwrap_err();
-        assert_eq!(error.reason, reason, "{told}");
+        let error = decode("acme", event("OD-1", sent).as_bytes()).unwrap_err();
+        assert_eq!(error.reason, reason, "{sent}");
     }
 }

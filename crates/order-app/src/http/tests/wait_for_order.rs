@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::app::{Answer, NOW, TestApp, send};
 use crate::watch::Watch;
 
-/// Longer than any test may take to notice.
+/// Longer than any test may take.
 const LONG: &str = "wait=30";
 
 fn waiting(order_id: &str, tags: &str, prefer: &str) -> Request<Body> {
@@ -32,7 +32,10 @@ async fn wait_all(app: &TestApp, requests: Vec<Request<Body>>) -> JoinSet<Answer
     }
     let started = Instant::now();
     while app.watch.waiters() < count {
-        assert!(started.elapsed() < Duration::from_secs(20), "nobody waits");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "no caller waits"
+        );
         tokio::task::yield_now().await;
     }
     waiters
@@ -74,7 +77,7 @@ async fn a_waiter_is_woken_by_a_poll_of_what_others_did() {
         clock: Clock::Fixed(NOW),
         ..StoreOptions::default()
     };
-    // Tells no listener, like another process.
+    // Without a listener, like another process.
     let elsewhere = Store::open(&app.url, options);
     let mut waiters = wait_all(
         &app,
@@ -99,7 +102,7 @@ async fn a_waiter_is_woken_by_a_poll_of_what_others_did() {
 }
 
 #[tokio::test]
-async fn nothing_new_is_told_at_the_end_of_the_wait() {
+async fn the_wait_ends_with_not_modified() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     let started = Instant::now();
@@ -119,7 +122,7 @@ async fn nothing_new_is_told_at_the_end_of_the_wait() {
 }
 
 #[tokio::test]
-async fn who_knows_another_version_or_none_does_not_wait() {
+async fn a_caller_with_another_version_or_without_one_does_not_wait() {
     let app = TestApp::start().await;
     app.create("OD-1").await;
     for (tags, prefer, expect) in [
@@ -188,13 +191,13 @@ async fn waiters_are_bounded_and_hold_no_connection() {
         assert_eq!(answer.json()["status"], "PAID");
     }
     assert_eq!(app.watch.waiters(), 256);
-    // Callers who go away give their places back.
+    // Callers that disconnect free their slots.
     waiters.shutdown().await;
     assert_eq!(app.watch.waiters(), 0);
 }
 
 #[tokio::test]
-async fn nobody_waits_beyond_the_end_of_the_service() {
+async fn waiting_ends_with_the_service() {
     let stop = CancellationToken::new();
     let app = TestApp::watching(Watch::until(stop.clone())).await;
     app.create("OD-1").await;

@@ -14,12 +14,12 @@ use super::super::subjects::Subjects;
 
 /// A database with orders, each of them paid if its name begins with `P`, and a mismatch for every name that
 /// begins with `X`.
-struct Told {
+struct Backlog {
     store: Store,
     folder: PathBuf,
 }
 
-impl Told {
+impl Backlog {
     async fn of(orders: &[&str]) -> Self {
         let folder = std::env::temp_dir().join(order_testkit::unique_name("orderd_relay"));
         std::fs::create_dir_all(&folder).unwrap();
@@ -56,7 +56,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for Backlog {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -123,8 +123,8 @@ fn closed(tokens: &[&'static str]) -> Subjects {
 
 #[tokio::test]
 async fn of_an_order_one_event_is_sent_after_the_ack_of_the_one_before() {
-    let told = Told::of(&["P1", "O2"]).await;
-    let (events, open) = (told.events().await, Subjects::default());
+    let backlog = Backlog::of(&["P1", "O2"]).await;
+    let (events, open) = (backlog.events().await, Subjects::default());
     let mut batch = Batch::new(&events, &HashSet::new());
     let first = sent(&mut batch, &open);
     assert_eq!(names(&first), ["P1/created", "O2/created"]);
@@ -139,8 +139,8 @@ async fn of_an_order_one_event_is_sent_after_the_ack_of_the_one_before() {
 
 #[tokio::test]
 async fn subjects_take_turns_and_a_full_one_leaves_room_for_the_others() {
-    let told = Told::of(&["O1", "O2", "X3", "X4"]).await;
-    let events = told.events().await;
+    let backlog = Backlog::of(&["O1", "O2", "X3", "X4"]).await;
+    let events = backlog.events().await;
     let mut batch = Batch::new(&events, &HashSet::new());
     let open = Subjects::default();
     let tokens: Vec<String> = sent(&mut batch, &open)
@@ -165,8 +165,8 @@ async fn subjects_take_turns_and_a_full_one_leaves_room_for_the_others() {
 
 #[tokio::test]
 async fn a_closed_subject_stops_its_events_and_what_waits_for_them_and_nothing_else() {
-    let told = Told::of(&["P1", "X2", "O3"]).await;
-    let events = told.events().await;
+    let backlog = Backlog::of(&["P1", "X2", "O3"]).await;
+    let events = backlog.events().await;
     let mut batch = Batch::new(&events, &HashSet::new());
     // The first one is on its way when the subject is closed.
     let first = batch.next(|_| true).unwrap();
@@ -189,8 +189,8 @@ async fn a_closed_subject_stops_its_events_and_what_waits_for_them_and_nothing_e
 
 #[tokio::test]
 async fn without_a_subject_to_blame_everything_stays() {
-    let told = Told::of(&["P1", "X2"]).await;
-    let (events, open) = (told.events().await, Subjects::default());
+    let backlog = Backlog::of(&["P1", "X2"]).await;
+    let (events, open) = (backlog.events().await, Subjects::default());
     let mut batch = Batch::new(&events, &HashSet::new());
     for (chain, _) in sent(&mut batch, &open) {
         batch.unacknowledged(chain);
@@ -200,8 +200,8 @@ async fn without_a_subject_to_blame_everything_stays() {
 
 #[tokio::test]
 async fn what_is_too_large_or_unreadable_is_set_aside_with_what_waits_for_it() {
-    let told = Told::of(&["P1", "P2"]).await;
-    let mut events = told.events().await;
+    let backlog = Backlog::of(&["P1", "P2"]).await;
+    let mut events = backlog.events().await;
     events[2].body = Err(order_store::Error::Inconsistent {
         table: "outbox",
         column: "content",
@@ -226,8 +226,8 @@ async fn what_is_too_large_or_unreadable_is_set_aside_with_what_waits_for_it() {
 
 #[tokio::test]
 async fn events_of_an_order_that_is_set_aside_wait_there() {
-    let told = Told::of(&["P1", "O2"]).await;
-    let (events, open) = (told.events().await, Subjects::default());
+    let backlog = Backlog::of(&["P1", "O2"]).await;
+    let (events, open) = (backlog.events().await, Subjects::default());
     let set_aside = HashSet::from(["P1".to_owned()]);
     let mut batch = Batch::new(&events, &set_aside);
     assert_eq!(names(&sent(&mut batch, &open)), ["O2/created"]);

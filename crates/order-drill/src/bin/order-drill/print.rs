@@ -21,7 +21,7 @@ pub(crate) fn error(text: &str) {
 pub(crate) fn line(text: impl Display) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        // Whoever reads it has seen enough, as `head` does.
+        // The reader closed it because it has seen enough, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }

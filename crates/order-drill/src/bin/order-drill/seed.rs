@@ -1,4 +1,4 @@
-//! What tells runs apart.
+//! What distinguishes runs.
 
 use clap::Args;
 use time::OffsetDateTime;
@@ -13,7 +13,7 @@ pub(crate) struct Seed {
 impl Seed {
     /// The seed, and the start of every id if none is given.
     pub(crate) fn with_prefix(&self) -> (u64, String) {
-        // 32 bits are enough to tell runs apart, and short enough to read out.
+        // 32 bits are enough to distinguish runs, and short enough to read out.
         let random = || u64::from(rand::random::<u32>());
         let seed = self.seed.unwrap_or_else(random);
         (seed, default_prefix(seed))

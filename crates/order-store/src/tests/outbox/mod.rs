@@ -1,4 +1,4 @@
-//! The outbox: what transactions write to it, what is read from it, and whose words count.
+//! The outbox: what transactions write to it, what is read from it, and which relay may conclude it.
 
 mod aside;
 mod old;
@@ -116,7 +116,7 @@ pub(super) async fn rows(db: &TestDb) -> i64 {
 }
 
 on_both! {
-    async fn a_transaction_writes_one_row_with_all_it_has_to_tell(db) {
+    async fn a_transaction_writes_one_row_with_all_its_events(db) {
         for number in 0..5 {
             create(&db.store, &format!("O{number}")).await;
         }
@@ -128,15 +128,15 @@ on_both! {
         assert_eq!(rows(db).await, 6);
         record(&db.store, &["succeeded tx0 O0 1000 EUR", "failed tx9 O0 1000 EUR"]).await;
         assert_eq!(rows(db).await, 6, "nothing happened that is published");
-        let mut told = drain(&db.store, "a").await;
-        told.sort_unstable();
+        let mut read = drain(&db.store, "a").await;
+        read.sort_unstable();
         let paid = ["O0/1", "O0/2", "O1/1", "O1/2", "O2/1", "O2/2", "O3/1", "O3/2", "O4/1", "O4/2"];
-        assert_eq!(told[..10], paid);
-        assert_eq!(told[10..], ["SECOND_PAYMENT"]);
+        assert_eq!(read[..10], paid);
+        assert_eq!(read[10..], ["SECOND_PAYMENT"]);
         assert_eq!(rows(db).await, 0);
     }
 
-    async fn what_is_rolled_back_is_not_told(db) {
+    async fn a_rolled_back_transaction_publishes_nothing(db) {
         create(&db.store, "O1").await;
         drain(&db.store, "a").await;
         let batch = crate::Batch { facts: vec![fact("succeeded tx1 O1 1000 EUR")], dead_letters: Vec::new() };
@@ -158,24 +158,24 @@ on_both! {
         record(&db.at(NOW + Duration::seconds(1)), &["succeeded tx1 O1 1000 EUR"]).await;
         ship(&db.store, "O1").await;
         let events = waiting(&db.store, SMALL).await;
-        let told = transitions(events);
-        assert_eq!(told, committed(&db.store, "O1").await);
-        let steps: Vec<_> = told.iter().map(|t| (t.from, t.to, t.version)).collect();
+        let read = transitions(events);
+        assert_eq!(read, committed(&db.store, "O1").await);
+        let steps: Vec<_> = read.iter().map(|t| (t.from, t.to, t.version)).collect();
         assert_eq!(steps, [
             (None, OrderStatus::NotPaid, 1),
             (Some(OrderStatus::NotPaid), OrderStatus::Paid, 2),
             (Some(OrderStatus::Paid), OrderStatus::Shipped, 3),
         ]);
-        assert_eq!(told[2].reason.as_deref(), Some("parcel 7\nand \"8\""));
-        assert_eq!((told[1].source, told[2].source), (Source::Event, Source::Api));
+        assert_eq!(read[2].reason.as_deref(), Some("parcel 7\nand \"8\""));
+        assert_eq!((read[1].source, read[2].source), (Source::Event, Source::Api));
         // The clock of the shipping instance is behind: a step isn't earlier than the one before.
-        assert_eq!(told[2].at, NOW + Duration::seconds(1));
+        assert_eq!(read[2].at, NOW + Duration::seconds(1));
     }
 
     async fn an_id_names_the_order_the_version_and_the_time(db) {
         create(&db.store, "O1").await;
-        let told = transitions(waiting(&db.store, SMALL).await).pop().unwrap();
-        let key = OutboxKey::Transition(told.order_id, told.version, told.at);
+        let read = transitions(waiting(&db.store, SMALL).await).pop().unwrap();
+        let key = OutboxKey::Transition(read.order_id, read.version, read.at);
         assert_eq!(key.to_string(), "O1/1/1795939200123456");
         assert_eq!(OutboxKey::Exception("5f00".to_owned()).to_string(), "5f00");
     }
@@ -199,7 +199,7 @@ on_both! {
         record(&db.store, &["succeeded tx1 O1 999 EUR", "succeeded tx1 O1 999 EUR"]).await;
         assert_eq!(drain(&db.store, "a").await, ["O1/1", "AMOUNT_MISMATCH"]);
         record(&db.store, &["succeeded tx1 O1 999 EUR"]).await;
-        assert_eq!(rows(db).await, 0, "told once, whatever is delivered");
+        assert_eq!(rows(db).await, 0, "published once, whatever is delivered");
     }
 
     async fn an_exception_is_read_as_it_is_when_it_is_published(db) {
@@ -218,11 +218,11 @@ on_both! {
         assert_eq!((closure.resolution.as_str(), closure.at), ("written_off", NOW));
     }
 
-    async fn who_lost_the_lease_writes_nothing(db) {
+    async fn a_former_lease_holder_writes_nothing(db) {
         create(&db.store, "O1").await;
         assert!(db.store.take_lease(&lease("a")).await.unwrap());
         let later = db.at(NOW + Duration::seconds(11));
-        // It ran out, but nobody else took it: still the only one.
+        // It expired, but no other relay took it: still the only holder.
         assert_eq!(conclude(&later, "a", Vec::new(), |_| Fate::Published).await, Concluded::Written);
         let later = db.at(NOW + Duration::seconds(30));
         assert!(later.take_lease(&lease("b")).await.unwrap());
@@ -239,7 +239,7 @@ on_both! {
         assert_eq!(rows(db).await, 0);
     }
 
-    async fn of_a_row_what_is_kept_stays(db) {
+    async fn the_unfinished_part_of_a_row_stays(db) {
         record(&db.store, &["succeeded tx1 O1 1000 EUR", "succeeded tx2 O2 1000 EUR"]).await;
         create(&db.store, "O1").await;
         create(&db.store, "O2").await;
@@ -255,7 +255,7 @@ on_both! {
         assert_eq!(drain(&db.store, "a").await, ["O1/2", "O2/1", "O2/2"]);
     }
 
-    async fn it_is_known_what_nobody_has_tried_to_publish(db) {
+    async fn events_that_no_relay_tried_to_publish_are_known(db) {
         let tried = async || -> Vec<bool> {
             let page = first_page(&db.store).await;
             page.events.iter().map(|event| event.tried).collect()
@@ -272,7 +272,7 @@ on_both! {
         let (all, fates) = (Arc::new(page.events), vec![Fate::Published]);
         db.store.conclude_outbox(&lease("a"), all, fates, Some(&next)).await.unwrap();
         assert_eq!(tried().await, [true]);
-        // What is published again may well be known to the broker.
+        // The broker may know events that are published again.
         db.store.republish_since(&lease("a"), NOW).await.unwrap().unwrap();
         assert_eq!(tried().await, [true, true, true]);
     }
@@ -285,7 +285,7 @@ on_both! {
             record(&store, &[&format!("succeeded tx{number} {id} 1000 EUR"),
                              &format!("succeeded second{number} {id} 1000 EUR")]).await;
         }
-        let told = waiting(&db.store, SMALL).await;
+        let read = waiting(&db.store, SMALL).await;
         assert_eq!(drain(&db.store, "a").await.len(), 21);
         for step_max in [1, 2, 3, 14, 100] {
             let since = NOW + Duration::seconds(3);
@@ -293,7 +293,7 @@ on_both! {
             assert_eq!(again, Some(Republished { transitions: 8, exceptions: 4 }), "in steps of {step_max}");
             let events = waiting(&db.store, SMALL).await;
             for event in events.iter().filter(|event| event.order.is_some()) {
-                let first = told.iter().find(|first| first.order == event.order).unwrap();
+                let first = read.iter().find(|first| first.order == event.order).unwrap();
                 assert_eq!(first.body.as_ref().unwrap(), event.body.as_ref().unwrap(), "the same event");
             }
             let published = drain(&db.store, "a").await;
@@ -309,7 +309,7 @@ on_both! {
         assert_eq!(none, Some(Republished::default()));
     }
 
-    async fn what_is_published_again_comes_before_what_waits(db) {
+    async fn republished_events_come_before_waiting_ones(db) {
         create(&db.store, "O1").await;
         drain(&db.store, "a").await;
         record(&db.store, &["succeeded tx1 O1 1000 EUR"]).await;
@@ -318,7 +318,7 @@ on_both! {
         assert_eq!(drain(&db.store, "a").await, ["O1/1", "O1/2", "O2/1", "O1/2", "O2/1"]);
     }
 
-    async fn a_line_nobody_understands_names_its_order(db) {
+    async fn an_unreadable_line_names_its_order(db) {
         create(&db.store, "O1").await;
         create(&db.store, "O2").await;
         create(&db.store, "O3").await;
@@ -406,7 +406,7 @@ pub(super) async fn committed(store: &Store, id: &str) -> Vec<PublishedTransitio
     applied.map(transition).collect()
 }
 
-/// Whoever wrote at the same time: the outbox holds every transition once, as it was committed, and those of an
+/// Whichever transactions ran at the same time: the outbox holds every transition once, as it was committed, and those of an
 /// order in the order of its versions; and every exception once.
 pub(super) async fn assert_complete_and_in_version_order(store: &Store) {
     const TRANSITIONS: Sql = Sql::both("SELECT count(*) FROM transitions");
@@ -430,11 +430,11 @@ pub(super) async fn assert_complete_and_in_version_order(store: &Store) {
             EventBody::Exception(exception) => assert!(exceptions.insert(exception.id)),
         }
     }
-    let told: usize = of_orders.values().map(Vec::len).sum();
-    assert_eq!(told, count(store, TRANSITIONS).await);
+    let read: usize = of_orders.values().map(Vec::len).sum();
+    assert_eq!(read, count(store, TRANSITIONS).await);
     assert_eq!(exceptions.len(), count(store, EXCEPTIONS).await);
-    for (id, told) in of_orders {
-        assert_eq!(told, committed(store, &id).await, "{id}");
+    for (id, read) in of_orders {
+        assert_eq!(read, committed(store, &id).await, "{id}");
     }
 }
 

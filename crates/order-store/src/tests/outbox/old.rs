@@ -103,7 +103,7 @@ on_both! {
         }
     }
 
-    async fn what_an_older_relay_has_published_is_not_told_again(db) {
+    async fn events_that_an_older_relay_published_are_not_published_again(db) {
         create(&db.store, "O1").await;
         as_if_old(db).await;
         db.tamper("UPDATE transitions SET published_at = at").await;
@@ -130,7 +130,7 @@ on_both! {
     }
 
     async fn older_relays_stay_away_until_no_newer_one_is_left(db) {
-        // Older versions know no longest time to hold a lease, so this one's mustn't be in the way.
+        // Older versions have no longest time to hold a lease, so that of this one must not interfere.
         let ttl = std::time::Duration::from_mins(1);
         let old = Lease { name: "relay", ttl, ..lease("old") };
         assert!(db.store.take_lease(&old).await.unwrap());

@@ -5,8 +5,8 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use super::*;
 use crate::sql;
 
-/// The plan of a statement that was prepared while the table was empty, now that it is long and nobody
-/// has analyzed it.
+/// The plan of a statement that was prepared while the table was empty, now that it is long and was
+/// never analyzed.
 async fn generic_plan(
     conn: &mut PgConnection,
     statement: &str,
