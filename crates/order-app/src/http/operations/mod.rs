@@ -1,6 +1,6 @@
 //! The operations, one per file, named as in the document.
 
-mod ask_first;
+pub(crate) mod ask_first;
 pub(crate) mod cancel_order;
 pub(crate) mod close_payment_exception;
 pub(crate) mod complete_order;
@@ -22,7 +22,7 @@ pub(crate) mod list_orders;
 pub(crate) mod list_payment_exceptions;
 pub(crate) mod list_payments;
 pub(crate) mod list_reconciliations;
-mod operate;
+pub(crate) mod operate;
 mod order_exists;
 pub(crate) mod replay_dead_letter;
 pub(crate) mod ship_order;

@@ -43,12 +43,24 @@ pub(crate) fn operation(
     IfMatch(if_version): IfMatch,
     command: Option<OperateOrder>,
 ) -> Operation {
+    let reason = command.and_then(|command| command.reason);
+    because(event, order_id, actor, if_version, reason)
+}
+
+/// The operation, with the reason that a person gave.
+pub(crate) fn because(
+    event: OrderEvent,
+    order_id: OrderId,
+    actor: String,
+    if_version: Option<Vec<i64>>,
+    reason: Option<String>,
+) -> Operation {
     Operation {
         order_id,
         event,
         source: Source::Api,
         actor,
-        reason: command.and_then(|command| command.reason),
+        reason,
         if_version,
         // The history names a refusal by the slug that the caller gets.
         refused_as: RefusedAs {

@@ -1,0 +1,4 @@
+//! The pages, called in process on a SQLite file of their own.
+
+mod browser;
+mod sign_in;
