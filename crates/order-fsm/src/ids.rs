@@ -170,7 +170,7 @@ impl Currency {
     pub fn decimals(&self) -> u32 {
         let listed = iso_currency::Currency::from_code(self.as_str());
         listed
-            .and_then(|currency| currency.exponent())
+            .and_then(iso_currency::Currency::exponent)
             .map_or(0, u32::from)
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Enter at [`pages`], the list of routes.
 
+mod exceptions;
 mod frame;
 mod overview;
 mod show;
@@ -21,6 +22,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::http::Shared;
 use crate::http::server::page::{PATH, Pages};
+use crate::tokens::Scope;
 use frame::guard::{Need, guarded};
 use frame::{assets, problem};
 
@@ -35,6 +37,7 @@ pub(crate) fn pages() -> Pages {
 /// Every page, with what its caller needs.
 fn routes() -> Router<Shared> {
     let open = |page: MethodRouter<Shared>| guarded(Need::Nothing, page);
+    let ops = |page: MethodRouter<Shared>| guarded(Need::Scope(Scope::Ops), page);
     Router::new()
         .route("/", get(async || Redirect::to(PATH)))
         .route(PATH, guarded(Need::AnyToken, get(overview::overview)))
@@ -44,4 +47,17 @@ fn routes() -> Router<Shared> {
             open(get(sign_in::form).post(sign_in::sign_in)),
         )
         .route("/console/sign-out", open(post(sign_in::sign_out)))
+        .route("/console/payment-exceptions", ops(get(exceptions::queue)))
+        .route(
+            "/console/payment-exceptions/close",
+            ops(post(exceptions::close_many)),
+        )
+        .route(
+            "/console/payment-exceptions/{id}",
+            ops(get(exceptions::one)),
+        )
+        .route(
+            "/console/payment-exceptions/{id}/close",
+            ops(post(exceptions::close)),
+        )
 }
