@@ -4,12 +4,13 @@
 //! [`app::serve`], then read one folder per question: how a message becomes rows ([`ingest`]) and
 //! rows become messages ([`relay`]), what streams and consumer must look like ([`nats`]), what the
 //! API answers ([`http`]), how the payment service is asked ([`payment_service`]), and when and why
-//! ([`reconcile`]).
+//! ([`reconcile`]). `console` has pages for people beside the API.
 
 pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+mod console;
 pub mod health;
 pub mod http;
 pub mod ingest;

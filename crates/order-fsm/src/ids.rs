@@ -165,6 +165,14 @@ impl Currency {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// How many decimals its minor unit has; none if it has no minor unit.
+    pub fn decimals(&self) -> u32 {
+        let listed = iso_currency::Currency::from_code(self.as_str());
+        listed
+            .and_then(iso_currency::Currency::exponent)
+            .map_or(0, u32::from)
+    }
 }
 
 impl FromStr for Currency {

@@ -133,16 +133,30 @@ async fn list(
     (state, from, limit): &(Option<LetterState>, Place<LetterCursor>, u32),
 ) -> sqlx::Result<(LetterPage, Vec<Error>)> {
     let after = from.after.as_ref();
-    let rows = fetch_all!(
-        conn,
-        Checked<DeadLetter>,
-        sql::dead_letters::LIST,
-        state.map(LetterState::as_str),
-        after.map_or(Bound::START, |after| after.received_at.into()),
-        after.map_or("", |after| after.id.as_str()),
-        page::fetch(*limit),
-        i64::from(from.passed),
-    )?;
+    let received_at = after.map_or(Bound::START, |after| after.received_at.into());
+    let id = after.map_or("", |after| after.id.as_str());
+    let (limit_and_one, passed) = (page::fetch(*limit), i64::from(from.passed));
+    let rows = match state {
+        Some(LetterState::Open) => fetch_all!(
+            conn,
+            Checked<DeadLetter>,
+            sql::dead_letters::OPEN,
+            received_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+        other => fetch_all!(
+            conn,
+            Checked<DeadLetter>,
+            sql::dead_letters::LIST,
+            other.map(LetterState::as_str),
+            received_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+    }?;
     Ok(page::page(rows, from, *limit))
 }
 

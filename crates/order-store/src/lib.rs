@@ -90,9 +90,9 @@ pub use payment_exception::{
 pub use payments::{Payment, PaymentCursor, PaymentFact, PaymentFilter, PaymentPage};
 pub use pool::PoolGauges;
 pub use reconcile::{
-    DueCursor, DueOrder, DuePage, FindingKind, QUESTIONS_CLOSED_MAX, RecordedAnswer, Run,
-    RunCounts, RunCursor, RunFinding, RunPage, RunStart, RunState, Slot, StartedBy, Step, Stepped,
-    UnreadableDue,
+    DueCursor, DueOrder, DuePage, FindingKind, NextQuestion, QUESTIONS_CLOSED_MAX, RecordedAnswer,
+    Run, RunCounts, RunCursor, RunFinding, RunPage, RunStart, RunState, Slot, StartedBy, Step,
+    Stepped, UnreadableDue,
 };
 pub use record::{Batch, Recorded};
 pub use replay::{Discarded, Replayed};

@@ -68,6 +68,18 @@ impl Store {
         Ok(self.noting(read.await?))
     }
 
+    /// Orders whose ids begin with a text, in the order of their ids. Unreadable ones are left out.
+    pub async fn orders_with_prefix(
+        &self,
+        prefix: String,
+        limit: u32,
+    ) -> Result<Vec<Order>, Error> {
+        let read = self.read("looking for orders", (prefix, limit), with_prefix);
+        let (orders, unreadable) = sort_out(read.await?);
+        self.note_unreadable(&unreadable);
+        Ok(orders)
+    }
+
     /// The versions of orders, as far as they exist.
     pub async fn order_versions(
         &self,
@@ -87,6 +99,23 @@ async fn page(
         None => list(conn, &range, from, *limit).await,
         Some(status) => in_status(conn, &range, status, from, *limit).await,
     }
+}
+
+/// Sorts after every character of an id: all of them are ASCII.
+const BEHIND_EVERY_ID: char = '\u{7f}';
+
+async fn with_prefix(
+    conn: &mut Conn,
+    (prefix, limit): &(String, u32),
+) -> sqlx::Result<Vec<Checked<Order>>> {
+    fetch_all!(
+        conn,
+        Checked<Order>,
+        sql::orders::BETWEEN,
+        prefix.as_str(),
+        format!("{prefix}{BEHIND_EVERY_ID}"),
+        i64::from(*limit),
+    )
 }
 
 async fn versions(

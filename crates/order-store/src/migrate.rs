@@ -29,6 +29,7 @@ const MIGRATIONS: &[Embedded] = &[
     embedded!(20261130000004, write_probes),
     embedded!(20261130000005, closed_dead_letters),
     embedded!(20261201000001, fill_factor),
+    embedded!(20261201000003, exceptions_by_state),
 ];
 
 /// How often a migration that takes long is logged.

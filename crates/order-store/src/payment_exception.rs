@@ -114,18 +114,57 @@ async fn list(
     (filter, from, limit): &(ExceptionFilter, Place<ExceptionCursor>, u32),
 ) -> sqlx::Result<(ExceptionPage, Vec<Error>)> {
     let after = from.after.as_ref();
-    let rows = fetch_all!(
-        conn,
-        Checked<PaymentException>,
-        sql::exceptions::LIST,
-        filter.state.map(ExceptionState::as_str),
-        filter.verdict.map(Verdict::as_str),
-        filter.order_id.as_ref().map(OrderId::as_str),
-        after.map_or(Bound::START, |after| after.opened_at.into()),
-        after.map_or("", |after| after.id.as_str()),
-        page::fetch(*limit),
-        i64::from(from.passed),
-    )?;
+    let opened_at = after.map_or(Bound::START, |after| after.opened_at.into());
+    let id = after.map_or("", |after| after.id.as_str());
+    let (limit_and_one, passed) = (page::fetch(*limit), i64::from(from.passed));
+    let state = filter.state.map(ExceptionState::as_str);
+    let verdict = filter.verdict.map(Verdict::as_str);
+    // Each by the index that fits it: one statement for all of them would be planned for none.
+    let rows = match (filter.order_id.as_ref(), state, verdict) {
+        (Some(order_id), ..) => fetch_all!(
+            conn,
+            Checked<PaymentException>,
+            sql::exceptions::OF_ORDER,
+            order_id.as_str(),
+            state,
+            verdict,
+            opened_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+        (None, Some(state), Some(verdict)) => fetch_all!(
+            conn,
+            Checked<PaymentException>,
+            sql::exceptions::IN_STATE_OF_VERDICT,
+            state,
+            verdict,
+            opened_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+        (None, Some(state), None) => fetch_all!(
+            conn,
+            Checked<PaymentException>,
+            sql::exceptions::IN_STATE,
+            state,
+            opened_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+        (None, None, verdict) => fetch_all!(
+            conn,
+            Checked<PaymentException>,
+            sql::exceptions::LIST,
+            verdict,
+            opened_at,
+            id,
+            limit_and_one,
+            passed,
+        ),
+    }?;
     Ok(page::page(rows, from, *limit))
 }
 

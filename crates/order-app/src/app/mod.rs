@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::console;
 use crate::health::Health;
 use crate::http::{self, HttpState};
 use crate::nats::Topology;
@@ -137,7 +138,7 @@ pub async fn serve(config: Config, migrate: bool, shutdown: CancellationToken) -
         .with_tokens(tokens.clone())
         .with_rate_limit(config.rate_limit);
     let commands = state.commands();
-    let router = http::router(state);
+    let router = http::router_with(state, config.console.then(console::pages));
 
     let topology = Topology::connect(&config.nats).await?;
     let publishing = Relay::new(topology.clone(), store.clone()).reporting_to(health.clone());

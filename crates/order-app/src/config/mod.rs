@@ -49,6 +49,8 @@ pub struct Config {
     pub tokens_file: Option<PathBuf>,
     /// Requests per second and token.
     pub rate_limit: Option<NonZeroU32>,
+    /// Whether there are pages for people.
+    pub console: bool,
     /// Until when an order without `pay_by` should be paid.
     pub pay_within: Duration,
     /// When the payment service is first asked.
@@ -144,11 +146,8 @@ impl Config {
             wait_for_order: duration(given, "wait-for-order", Duration::from_secs(1))?,
             keep: duration(given, "keep", Duration::from_mins(1))?,
             livemode: given.parse("livemode", "true or false", |text| text.parse().ok())?,
-            relay: given.parse("relay", "on or off", |text| match text {
-                "on" => Some(true),
-                "off" => Some(false),
-                _ => None,
-            })?,
+            console: given.parse("console", "on or off", on_or_off)?,
+            relay: given.parse("relay", "on or off", on_or_off)?,
             log: given.parse("log", "a level or a list of target=level", |text| {
                 EnvFilter::try_new(text)
                     .ok()
@@ -161,6 +160,14 @@ impl Config {
                 _ => None,
             })?,
         })
+    }
+}
+
+fn on_or_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
     }
 }
 

@@ -37,7 +37,8 @@ settings! {
     "HTTP" {
         "ORDERD_HTTP_ADDR" "http-addr" "127.0.0.1:8080" "Address and port of the HTTP server; an address that isn't loopback needs a tokens file"
         "ORDERD_TOKENS_FILE" "tokens-file" "" "File with the tokens that may call the API; read again when it changes. Without it, every caller is allowed"
-        "ORDERD_RATE_LIMIT" "rate-limit" "off" "Requests per second that each token may send to `/v1`, or `off`"
+        "ORDERD_RATE_LIMIT" "rate-limit" "off" "Requests per second that each token may send to `/v1` and to the console, or `off`"
+        "ORDERD_CONSOLE" "console" "on" "Pages for people under `/console`; `off`: there are none"
     }
     "Payment events" {
         "ORDERD_INBOUND_STREAM" "inbound-stream" "PAYMENTS" "Stream that payment events are consumed from; created if it is missing"

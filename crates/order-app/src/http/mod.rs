@@ -7,14 +7,14 @@
 //!
 //! Enter at [`router`]; `routes` is the list of operations, `problem` the list of errors.
 
-mod answer;
+pub(crate) mod answer;
 mod document;
-mod operations;
-mod request;
+pub(crate) mod operations;
+pub(crate) mod request;
 mod routes;
-mod server;
+pub(crate) mod server;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
@@ -37,6 +37,7 @@ use crate::payment_service::PaymentService;
 use crate::tokens::Tokens;
 use crate::watch::Watch;
 use server::access::Access;
+use server::page::Pages;
 use server::{carry_out, deadline, docs, layers, measure};
 
 /// The state of the operations.
@@ -162,18 +163,29 @@ parts! {
     document: Document,
 }
 
-/// Everything that is served over HTTP.
+/// The API.
 pub fn router(state: HttpState) -> Router {
+    router_with(state, None)
+}
+
+/// Everything that is served over HTTP: the API, and pages beside it.
+pub(crate) fn router_with(state: HttpState, pages: Option<Pages>) -> Router {
     measure::describe();
     let (router, document) = routes::routes().split_for_parts();
     let access = Access::new(state.tokens.clone(), state.rate_limit, &document);
     let shared = Shared(Arc::new(state));
+    let show = pages.as_ref().map(|pages| pages.show);
+    let router = match pages {
+        Some(pages) => router.merge(pages.router),
+        None => router,
+    };
     // The innermost layer: a refused request claims no key and starts no task.
     let router = router.route_layer(from_fn_with_state(shared.clone(), carry_out::carry_out));
     layers::around(
         router.with_state(shared).merge(docs::pages()),
         access,
         deadline::REQUEST_DEADLINE,
+        show,
     )
 }
 

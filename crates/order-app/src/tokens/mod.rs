@@ -180,6 +180,13 @@ impl Tokens {
         Ok(token.clone())
     }
 
+    /// Reads the file again at once.
+    #[cfg(test)]
+    pub(crate) fn read_again(&self) {
+        let content = file::read(&self.0.path);
+        self.replace(file::understand(&self.0.path, &content).unwrap());
+    }
+
     fn current(&self) -> Arc<[Token]> {
         let current = self.0.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()

@@ -162,6 +162,19 @@ impl From<order_store::HistoryItem> for HistoryItem {
     }
 }
 
+impl HistoryItem {
+    /// What happened, for people.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { actor, at, .. } = self;
+        let reason = self
+            .reason
+            .as_ref()
+            .map_or_else(String::new, |reason| format!(": {reason}"));
+        let (from, to) = (self.from.unwrap_or("nothing"), self.to.unwrap_or("nothing"));
+        format!("{actor} moved it from {from} to {to} at {at}{reason}")
+    }
+}
+
 impl From<order_store::Payment> for Payment {
     fn from(payment: order_store::Payment) -> Self {
         Self {

@@ -7,6 +7,7 @@
 
 mod answers;
 mod due;
+mod next_question;
 mod overdue;
 mod pace;
 mod runs;
@@ -16,6 +17,7 @@ mod step;
 pub use answers::{FindingKind, RecordedAnswer};
 pub(crate) use due::{Check, insert_check};
 pub use due::{DueCursor, DueOrder, DuePage, UnreadableDue};
+pub use next_question::NextQuestion;
 pub use pace::{QUESTIONS_CLOSED_MAX, Slot};
 pub(crate) use runs::Found;
 pub use runs::{Run, RunCounts, RunCursor, RunFinding, RunPage, RunStart, RunState, StartedBy};

@@ -17,6 +17,14 @@ pub(crate) const GET: Sql = Sql::both(
      WHERE order_id = $1",
 );
 
+/// When an order is asked about next, and how many answers in a row said nothing.
+pub(crate) const NEXT: Sql = Sql::both(
+    "
+    SELECT order_id, coalesce(ask_at, next_check_at) AS ask_at, unknowns
+      FROM checks
+     WHERE order_id = $1",
+);
+
 /// Orders that are due, oldest first, behind a place and `$5` rows more. `left_at` is the time of
 /// version 2: the only step out of `NOT_PAID`. It is asked per row, and through the key: a join is
 /// planned over all of `transitions` while statistics know of no version 2. A row without its order
@@ -66,4 +74,4 @@ pub(crate) const END: Sql = Sql {
 };
 
 #[cfg(test)]
-pub(crate) const ALL: &[(&str, Sql)] = super::named![INSERT, GET, DUE, MOVE, END];
+pub(crate) const ALL: &[(&str, Sql)] = super::named![INSERT, GET, NEXT, DUE, MOVE, END];

@@ -48,6 +48,18 @@ pub(crate) const LIST: Sql = Sql::both(
      LIMIT $4 OFFSET $5",
 );
 
+/// Open letters, past any number of closed ones.
+pub(crate) const OPEN: Sql = Sql::both(
+    "
+        SELECT id, stream, subject, sequence, headers, body, reason, detail, received_at, state,
+               note
+          FROM dead_letters
+         WHERE state = 'open'
+           AND (received_at, id) > ($1, $2)
+         ORDER BY received_at, id
+         LIMIT $3 OFFSET $4",
+);
+
 pub(crate) const END: Sql = Sql::both(
     "
     UPDATE dead_letters
@@ -72,4 +84,4 @@ pub(crate) const PURGE: Sql = Sql::both(
 
 #[cfg(test)]
 pub(crate) const ALL: &[(&str, Sql)] =
-    super::named![INSERT, GET, LOCK, LIST, END, COUNT_OPEN, PURGE];
+    super::named![INSERT, GET, LOCK, LIST, OPEN, END, COUNT_OPEN, PURGE];

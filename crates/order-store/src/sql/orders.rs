@@ -18,6 +18,18 @@ pub(crate) const GET: Sql = Sql::both(
      WHERE order_id = $1",
 );
 
+/// Orders whose ids are at or behind `$1` and before `$2`: those with a prefix.
+pub(crate) const BETWEEN: Sql = Sql::both(
+    "
+    SELECT order_id, status, amount, currency, version, pay_by, created_at, updated_at,
+           paid_provider, paid_transaction_id
+      FROM orders
+     WHERE order_id >= $1
+       AND order_id < $2
+     ORDER BY order_id
+     LIMIT $3",
+);
+
 /// Those of these orders that are there.
 pub(crate) const GET_EACH: Sql = Sql {
     postgres: "
@@ -231,6 +243,7 @@ pub(crate) const VERSIONS: Sql = Sql {
 pub(crate) const ALL: &[(&str, Sql)] = super::named![
     INSERT,
     GET,
+    BETWEEN,
     GET_EACH,
     LOCK,
     LOCKED,

@@ -25,6 +25,26 @@ pub(crate) fn complete(instance: &str, mut response: Response) -> Response {
     replaced
 }
 
+/// Turns a response of a page into what the browser receives: a problem is shown as a page, with the
+/// status and headers of its response.
+pub(crate) fn complete_page(show: fn(&Problem) -> Response, mut response: Response) -> Response {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    let problem = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => problem,
+        None if is_error && !is_of_type(&response, b"text/html") => Problem::from(foreign(status)),
+        None => return response,
+    };
+    let mut page = show(&problem);
+    *page.status_mut() = status;
+    for (name, value) in response.headers() {
+        if ![header::CONTENT_LENGTH, header::CONTENT_TYPE].contains(name) {
+            page.headers_mut().insert(name, value.clone());
+        }
+    }
+    page
+}
+
 /// The problem for an error response of a library.
 fn foreign(status: StatusCode) -> ApiError {
     match status {
@@ -41,6 +61,11 @@ fn foreign(status: StatusCode) -> ApiError {
             ApiError::Internal(id)
         }
     }
+}
+
+fn is_of_type(response: &Response, start: &[u8]) -> bool {
+    let value = response.headers().get(header::CONTENT_TYPE);
+    value.is_some_and(|value| value.as_bytes().starts_with(start))
 }
 
 fn is_json(response: &Response) -> bool {

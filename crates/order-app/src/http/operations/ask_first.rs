@@ -35,12 +35,7 @@ pub(super) async fn ask_first(
         // The operation reports why.
         return Ok(());
     }
-    let answer = ask(service, order_id).await?;
-    let recorded = store.record_answers(answer.facts.clone(), false).await?;
-    if recorded.contains(&RecordedAnswer::Unreadable) {
-        return Err(ApiError::Unreadable);
-    }
-    let (kind, refusal) = match answer.state_after(&recorded) {
+    let (kind, refusal) = match question(store, service, order_id).await? {
         // The only payments were given up by a person.
         None | Some(State::Unpaid | State::UnpaidForGood | State::Refunded) => return Ok(()),
         Some(State::Paid) => (
@@ -53,11 +48,25 @@ pub(super) async fn ask_first(
         ),
         Some(State::Unknown(why)) => (
             Kind::PaymentStateUnknown,
-            ApiError::PaymentStateUnknown(order_id.clone(), why.clone()),
+            ApiError::PaymentStateUnknown(order_id.clone(), why),
         ),
     };
     store.refuse(operation.clone(), kind.row().slug).await?;
     Err(refusal)
+}
+
+/// Asks about an order and records the payments in the reply; `None` if a person gave all of them up.
+pub(crate) async fn question(
+    store: &Store,
+    service: &PaymentService,
+    order_id: &OrderId,
+) -> Result<Option<State>, ApiError> {
+    let answer = ask(service, order_id).await?;
+    let told = store.record_answers(answer.facts.clone(), false).await?;
+    if told.contains(&RecordedAnswer::Unreadable) {
+        return Err(ApiError::Unreadable);
+    }
+    Ok(answer.state_after(&told).cloned())
 }
 
 async fn ask(service: &PaymentService, order_id: &OrderId) -> Result<Answer, ApiError> {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use order_fsm::OrderEvent;
-use order_store::Store;
+use order_store::{Operation, Store};
 
 use super::ask_first::ask_first;
 use super::operate::{OperateOrder, Request, operate, operation};
@@ -48,8 +48,17 @@ pub(crate) async fn cancel_order(
     request: Request,
 ) -> Result<Json<wire::Order>, ApiError> {
     let operation = operation(OrderEvent::Cancel, request);
+    cancel(&store, &reconciliation, operation).await
+}
+
+/// Asks the payment service first, if one is configured.
+pub(crate) async fn cancel(
+    store: &Store,
+    reconciliation: &Reconciliation,
+    operation: Operation,
+) -> Result<Json<wire::Order>, ApiError> {
     if let Some(service) = &reconciliation.service {
-        ask_first(&store, service, &operation).await?;
+        ask_first(store, service, &operation).await?;
     }
-    operate(&store, operation).await
+    operate(store, operation).await
 }

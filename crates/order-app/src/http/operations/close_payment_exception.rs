@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use order_fsm::{Decision, OrderEvent, Refusal, decide};
-use order_store::{Closed, Closing, Resolution, Store};
+use order_store::{Closed, Closing, PaymentException, Resolution, Store};
 use utoipa::ToSchema;
 
 use super::operate::moved_by;
@@ -71,6 +71,18 @@ pub(crate) async fn close_payment_exception(
     Required(command): Required<ClosePaymentException>,
 ) -> Result<Json<Exception>, ApiError> {
     let ClosePaymentException { resolution, note } = command;
+    let closed = close(&store, id, resolution, note, actor).await?;
+    Ok(Json(closed.into()))
+}
+
+/// Closes an exception; returns it as it is then.
+pub(crate) async fn close(
+    store: &Store,
+    id: String,
+    resolution: Resolution,
+    note: String,
+    actor: String,
+) -> Result<PaymentException, ApiError> {
     let refused_as = Kind::IllegalTransition.row().slug;
     let closing = Closing {
         id: id.clone(),
@@ -82,11 +94,7 @@ pub(crate) async fn close_payment_exception(
     match store.close_exception(closing).await? {
         Closed::Closed | Closed::AlreadyThere => {
             let closed = store.get_exception(id.clone()).await?;
-            Ok(Json(
-                closed
-                    .ok_or(ApiError::NotFound("payment exception", id))?
-                    .into(),
-            ))
+            closed.ok_or(ApiError::NotFound("payment exception", id))
         }
         Closed::Missing => Err(ApiError::NotFound("payment exception", id)),
         Closed::ClosedOtherwise => {
@@ -98,7 +106,7 @@ pub(crate) async fn close_payment_exception(
             let exception = exception.ok_or(ApiError::NotFound("payment exception", id))?;
             let order = store.get_order(exception.content.order_id).await?;
             let moved_by = match &order {
-                Some(order) => moved_by(&store, order).await?.map(Box::new),
+                Some(order) => moved_by(store, order).await?.map(Box::new),
                 None => None,
             };
             Err(ApiError::NotAcceptable {
@@ -108,7 +116,7 @@ pub(crate) async fn close_payment_exception(
             })
         }
         Closed::OrderMoved(order) => {
-            let moved_by = moved_by(&store, &order).await?.map(Box::new);
+            let moved_by = moved_by(store, &order).await?.map(Box::new);
             let refusal = match decide(order.status, OrderEvent::Pay) {
                 Decision::Refused(refusal) => refusal,
                 Decision::AlreadyThere | Decision::Advance(_) => Refusal::AlreadyPaid,

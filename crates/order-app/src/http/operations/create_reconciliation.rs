@@ -66,6 +66,17 @@ pub(crate) async fn create_reconciliation(
     Optional(command): Optional<CreateReconciliation>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<Run>), ApiError> {
     let dry_run = command.and_then(|command| command.dry_run).unwrap_or(false);
+    let run = start(&store, &reconciliation, dry_run).await?;
+    let location = [(header::LOCATION, format!("/v1/reconciliations/{}", run.id))];
+    Ok((StatusCode::ACCEPTED, location, Json(run.into())))
+}
+
+/// Starts a run and hands it to the job that carries it out.
+pub(crate) async fn start(
+    store: &Store,
+    reconciliation: &Reconciliation,
+    dry_run: bool,
+) -> Result<order_store::Run, ApiError> {
     let started = store
         .start_run(random_id(), StartedBy::Api, dry_run, reconciliation.lease)
         .await?;
@@ -81,6 +92,5 @@ pub(crate) async fn create_reconciliation(
             .await?;
         return Err(ApiError::Unavailable);
     }
-    let location = [(header::LOCATION, format!("/v1/reconciliations/{}", run.id))];
-    Ok((StatusCode::ACCEPTED, location, Json(run.into())))
+    Ok(run)
 }

@@ -57,8 +57,17 @@ pub(crate) async fn discard_dead_letter(
     Params(Nothing): Params<Nothing>,
     Required(command): Required<DiscardDeadLetter>,
 ) -> Result<Json<DeadLetter>, ApiError> {
-    match store.discard_dead_letter(id.clone(), command.note).await? {
-        Discarded::Discarded(letter) | Discarded::AlreadyThere(letter) => Ok(Json(letter.into())),
+    discard(&store, id, command.note).await.map(Json)
+}
+
+/// Discards a dead letter.
+pub(crate) async fn discard(
+    store: &Store,
+    id: String,
+    note: String,
+) -> Result<DeadLetter, ApiError> {
+    match store.discard_dead_letter(id.clone(), note).await? {
+        Discarded::Discarded(letter) | Discarded::AlreadyThere(letter) => Ok(letter.into()),
         Discarded::NotOpen(letter) => Err(ApiError::AlreadyClosed(format!(
             "the dead letter is already {}",
             letter.state

@@ -1,6 +1,6 @@
 //! The operations, one per file, named as in the document; those that differ in an event share `operate`.
 
-mod ask_first;
+pub(crate) mod ask_first;
 pub(crate) mod cancel_order;
 pub(crate) mod close_payment_exception;
 pub(crate) mod create_order;

@@ -3,7 +3,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use order_fsm::OrderEvent;
+use order_fsm::{OrderEvent, OrderId};
 use order_store::{
     HistoryCursor, Operated, Operation, Order, Outcome, Place, RefusedAs, Source, Store,
 };
@@ -101,12 +101,24 @@ pub(crate) type Request = (
 /// The operation that a request describes.
 pub(crate) fn operation(event: OrderEvent, request: Request) -> Operation {
     let (OrderPath(order_id), Actor(actor), IfMatch(if_version), _, Optional(command)) = request;
+    let reason = command.and_then(|command| command.reason);
+    because(event, order_id, actor, if_version, reason)
+}
+
+/// The operation, with the reason that a person gave.
+pub(crate) fn because(
+    event: OrderEvent,
+    order_id: OrderId,
+    actor: String,
+    if_version: Option<Vec<i64>>,
+    reason: Option<String>,
+) -> Operation {
     Operation {
         order_id,
         event,
         source: Source::Api,
         actor,
-        reason: command.and_then(|command| command.reason),
+        reason,
         if_version,
         // The history names a refusal by the slug that the caller gets.
         refused_as: RefusedAs {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use order_fsm::Verdict;
 use order_store::{DeadLetter, Replayed, Store};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -97,30 +98,38 @@ pub(crate) async fn replay_dead_letter(
     Params(query): Params<ReplayQuery>,
     Optional(command): Optional<ReplayDeadLetter>,
 ) -> Result<Json<Replay>, ApiError> {
+    let corrected = command.and_then(|command| command.body);
+    let verdict = replay(&store, &inbound, id, corrected.as_deref(), query.dry_run).await?;
+    Ok(Json(Replay::new(verdict, query.dry_run)))
+}
+
+/// Replays a dead letter with its own body, or a corrected one.
+pub(crate) async fn replay(
+    store: &Store,
+    inbound: &InboundSubject,
+    id: String,
+    corrected: Option<&str>,
+    dry_run: bool,
+) -> Result<Verdict, ApiError> {
     let letter = store.get_dead_letter(id.clone()).await?;
     let letter = letter.ok_or_else(|| ApiError::NotFound("dead letter", id.clone()))?;
     if letter.state != order_store::LetterState::Open {
         return Err(not_open(letter.state));
     }
-    let corrected = command.and_then(|command| command.body);
-    let body = corrected
-        .as_deref()
-        .map_or(letter.body.as_slice(), str::as_bytes);
-    let fact = decode(provider(&letter, &inbound), body).map_err(|fault| {
+    let body = corrected.map_or(letter.body.as_slice(), str::as_bytes);
+    let fact = decode(provider(&letter, inbound), body).map_err(|fault| {
         let pointer = if corrected.is_some() { "/body" } else { "" };
         ApiError::invalid(pointer, fault.to_string())
     })?;
-    match store
-        .replay_dead_letter(id.clone(), fact, query.dry_run)
-        .await?
-    {
-        Replayed::Judged(verdict) => Ok(Json(Replay::new(verdict, query.dry_run))),
+    match store.replay_dead_letter(id.clone(), fact, dry_run).await? {
+        Replayed::Judged(verdict) => Ok(verdict),
         Replayed::NotOpen(state) => Err(not_open(state)),
         Replayed::Missing => Err(ApiError::NotFound("dead letter", id)),
     }
 }
 
-fn provider<'a>(letter: &'a DeadLetter, inbound: &InboundSubject) -> &'a str {
+/// The provider that the subject of a letter names.
+pub(crate) fn provider<'a>(letter: &'a DeadLetter, inbound: &InboundSubject) -> &'a str {
     letter
         .subject
         .strip_prefix(&*inbound.0)

@@ -37,7 +37,7 @@ impl<T: Command, S: Sync> FromRequest<S> for Required<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         check_type(request.headers())?;
         let (head, body) = request.into_parts();
-        let body = read(&head.headers, body).await?;
+        let body = read(&head.headers, body, BODY_BYTES_MAX).await?;
         parse(&body).map(Self)
     }
 }
@@ -49,7 +49,7 @@ impl<T: Command, S: Sync> FromRequest<S> for Optional<T> {
         // Only a body that isn't empty needs a type.
         let typed = check_type(request.headers());
         let (head, body) = request.into_parts();
-        let body = read(&head.headers, body).await?;
+        let body = read(&head.headers, body, BODY_BYTES_MAX).await?;
         if body.is_empty() {
             return Ok(Self(None));
         }
@@ -93,28 +93,32 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Reads a body completely. `drain` handles the rest of one that was refused.
-pub(crate) async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<u8>, ApiError> {
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    bytes_max: usize,
+) -> Result<Vec<u8>, ApiError> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());
     if declared
         .and_then(|text| text.parse::<usize>().ok())
-        .is_some_and(|bytes| bytes > BODY_BYTES_MAX)
+        .is_some_and(|bytes| bytes > bytes_max)
     {
         return Err(ApiError::PayloadTooLarge);
     }
-    match tokio::time::timeout(ARRIVAL_DEADLINE, collect(body)).await {
+    match tokio::time::timeout(ARRIVAL_DEADLINE, collect(body, bytes_max)).await {
         Ok(done) => done,
         Err(_) => Err(ApiError::invalid("", "did not arrive within 5 seconds")),
     }
 }
 
-async fn collect(body: Body) -> Result<Vec<u8>, ApiError> {
+async fn collect(body: Body, bytes_max: usize) -> Result<Vec<u8>, ApiError> {
     let mut chunks = body.into_data_stream();
     let mut collected = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| ApiError::invalid("", "did not arrive completely"))?;
-        if collected.len() + chunk.len() > BODY_BYTES_MAX {
+        if collected.len() + chunk.len() > bytes_max {
             return Err(ApiError::PayloadTooLarge);
         }
         collected.extend_from_slice(&chunk);

@@ -48,7 +48,11 @@ pub(crate) fn boolean(value: &RawValue) -> Result<bool, String> {
 
 /// A reason or note by a person.
 pub(crate) fn reason(value: &RawValue) -> Result<String, String> {
-    let text = text(value)?;
+    checked_reason(text(value)?)
+}
+
+/// A reason or note, by its text.
+pub(crate) fn checked_reason(text: String) -> Result<String, String> {
     // Counted as characters: a limit in bytes would differ by language.
     if !(1..=REASON_CHARS_MAX).contains(&text.chars().count()) {
         return Err(format!("must have 1 to {REASON_CHARS_MAX} characters"));

@@ -18,7 +18,7 @@ use crate::http::answer::error::ApiError;
 use crate::http::document::security::{Need, declared, is_under_v1, operations};
 use crate::http::request::actor::Actor;
 use crate::http::server::rate::Rate;
-use crate::http::server::{browser, docs};
+use crate::http::server::{browser, docs, page, session};
 use crate::tokens::{NotLetIn, Token, Tokens};
 
 /// The access rules.
@@ -52,6 +52,34 @@ impl Access {
         Self::new(None, None, &OpenApi::default())
     }
 
+    /// Identifies the caller of a page by its session, or refuses the request.
+    ///
+    /// # Errors
+    /// If a command comes from another site's page, or the rate limit is exceeded.
+    pub(crate) fn admit_to_page(&self, request: &Request) -> Result<PageCaller, ApiError> {
+        let Rules { tokens, rate, .. } = &*self.0;
+        let limit = |caller| rate.as_ref().map_or(Ok(()), |rate| rate.take(caller));
+        let Some(tokens) = tokens else {
+            // `admit` checked where it comes from.
+            limit(None)?;
+            return Ok(PageCaller::Anyone);
+        };
+        browser::check_page(request)?;
+        let held = session::secrets(request.headers())
+            .find_map(|secret| Some((tokens.holder(secret, clock::now()).ok()?, secret)));
+        limit(held.as_ref().map(|(token, _)| token.digest))?;
+        Ok(match held {
+            Some((token, secret)) => PageCaller::Holder(token, secret.to_vec()),
+            None => PageCaller::Stranger,
+        })
+    }
+
+    /// Whether this is the secret of a token that may be used now.
+    pub(crate) fn knows(&self, secret: &[u8]) -> bool {
+        let tokens = self.0.tokens.as_ref();
+        tokens.is_some_and(|tokens| tokens.holder(secret, clock::now()).is_ok())
+    }
+
     /// Identifies the caller, or refuses the request.
     fn admit(&self, request: &Request) -> Result<Actor, ApiError> {
         let Rules {
@@ -63,6 +91,10 @@ impl Access {
             // Checked first, so that another site's page neither learns which paths exist nor uses
             // up the rate limit.
             browser::check(request)?;
+        }
+        if page::is_page(request.uri().path()) {
+            // It identifies its caller by the session.
+            return Ok(Actor::anonymous());
         }
         let is_limited = is_under_v1(request.uri().path());
         let route = request.extensions().get::<MatchedPath>();
@@ -87,6 +119,16 @@ impl Access {
     }
 }
 
+/// The caller of a page. Not to be logged: it has a secret.
+pub(crate) enum PageCaller {
+    /// The service has no tokens: everyone on the machine is allowed everything.
+    Anyone,
+    /// The holder of this token, with its secret.
+    Holder(Token, Vec<u8>),
+    /// A caller without a session.
+    Stranger,
+}
+
 /// The layer.
 pub(crate) async fn guard(
     State(access): State<Access>,
@@ -96,6 +138,9 @@ pub(crate) async fn guard(
     match access.admit(&request) {
         Ok(actor) => {
             request.extensions_mut().insert(actor);
+            if page::is_page(request.uri().path()) {
+                request.extensions_mut().insert(access);
+            }
             next.run(request).await
         }
         Err(refused) => refused.into_response(),

@@ -7,7 +7,7 @@
 //! `Origin` nor `Sec-Fetch-Site`.
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 
 use crate::http::answer::error::ApiError;
 use crate::loopback::is_loopback;
@@ -22,7 +22,25 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// # Errors
 /// [`ApiError::ForeignPage`], or [`ApiError::Invalid`] if the request has no valid host.
 pub(super) fn check<B>(request: &Request<B>) -> Result<(), ApiError> {
-    let own = addressee(request)?;
+    check_sender(request, addressee(request, own_authority)?.as_ref())
+}
+
+/// Refuses commands that another site's page may have sent to a page of this service, which may be
+/// reached by any name.
+///
+/// # Errors
+/// [`ApiError::ForeignPage`], or [`ApiError::Invalid`] if the request has no valid host.
+pub(super) fn check_page<B>(request: &Request<B>) -> Result<(), ApiError> {
+    check_sender(request, addressee(request, any_authority)?.as_ref())
+}
+
+/// Whether the request is addressed to a loopback name or address.
+pub(crate) fn is_for_loopback(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    hosts.all(|host| own_authority(host).is_ok())
+}
+
+fn check_sender<B>(request: &Request<B>, own: Option<&Authority>) -> Result<(), ApiError> {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return Ok(());
     }
@@ -43,25 +61,33 @@ pub(super) fn check<B>(request: &Request<B>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks the host of a request, which must be this machine. Only HTTP/1.0 may omit it.
-fn addressee<B>(request: &Request<B>) -> Result<Option<Authority>, ApiError> {
+/// Checks the host of a request, as `read` reads it. Only HTTP/1.0 may omit it.
+fn addressee<B>(
+    request: &Request<B>,
+    read: fn(&HeaderValue) -> Result<Authority, ApiError>,
+) -> Result<Option<Authority>, ApiError> {
     let hosts = || request.headers().get_all(header::HOST).iter();
     for host in hosts() {
-        own_authority(host)?;
+        read(host)?;
     }
     // The host of an absolute target takes precedence over the header.
     if let Some(target) = request.uri().authority() {
         let without_user = target.as_str().rsplit('@').next().unwrap_or_default();
         let value = HeaderValue::from_str(without_user);
         let value = value.map_err(|_| ApiError::invalid("Host", "is not valid"))?;
-        return own_authority(&value).map(Some);
+        return read(&value).map(Some);
     }
     match hosts().count() {
         0 if request.version() < Version::HTTP_11 => Ok(None),
         0 => Err(ApiError::invalid("Host", "is missing")),
-        1 => hosts().next().map(own_authority).transpose(),
+        1 => hosts().next().map(read).transpose(),
         _ => Err(ApiError::invalid("Host", "is given more than once")),
     }
+}
+
+fn any_authority(value: &HeaderValue) -> Result<Authority, ApiError> {
+    let authority = value.to_str().ok().and_then(Authority::parse);
+    authority.ok_or_else(|| ApiError::invalid("Host", "is not valid"))
 }
 
 fn own_authority(value: &HeaderValue) -> Result<Authority, ApiError> {
@@ -80,7 +106,8 @@ fn foreign(name: &str, value: &HeaderValue) -> ApiError {
     let value = shown(value);
     ApiError::ForeignPage(format!(
         "the {name} {value} says that a page of another origin sent this command; a service that \
-         takes such commands needs tokens (ORDERD_TOKENS_FILE)"
+         takes such commands needs tokens (ORDERD_TOKENS_FILE), and a proxy in front of it has to \
+         pass on the Host"
     ))
 }
 

@@ -17,11 +17,11 @@ use order_store::Store;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::http::answer::error::ApiError;
+use crate::http::answer::error::{ApiError, BODY_BYTES_MAX};
 use crate::http::answer::write;
 use crate::http::request::body;
 use crate::http::request::key;
-use crate::http::server::idempotency;
+use crate::http::server::{idempotency, page};
 
 /// The maximum number of commands in progress. Further ones, from up to 4,096 connections, wait for
 /// a slot.
@@ -82,9 +82,16 @@ async fn begin(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let key = key::key(request.headers())?;
+    let is_page = page::is_page(request.uri().path());
+    // Forms have no key: their commands find what is done already.
+    let key = key::key(request.headers())?.filter(|_| !is_page);
+    let bytes_max = if is_page {
+        page::FORM_BYTES_MAX
+    } else {
+        BODY_BYTES_MAX
+    };
     let (head, sent) = request.into_parts();
-    let body = body::read(&head.headers, sent).await?;
+    let body = body::read(&head.headers, sent, bytes_max).await?;
     let keyed = key.map(|key| idempotency::keyed(key, &head, &body));
     let request = Request::from_parts(head, Body::from(body));
     let slot = commands.slots.clone().acquire_owned().await;
@@ -94,7 +101,13 @@ async fn begin(
         let answer = async {
             // Caught here, since no layer outside sees it if the caller is gone.
             let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            write::complete(&path, answer.unwrap_or_else(write::answer_panic))
+            let answer = answer.unwrap_or_else(write::answer_panic);
+            if is_page {
+                // A layer outside of this one shows its problem.
+                answer
+            } else {
+                write::complete(&path, answer)
+            }
         };
         match keyed {
             Some(keyed) => idempotency::answer(&store, keyed, answer).await,

@@ -251,7 +251,6 @@ async fn callers_without_a_token_do_not_learn_which_paths_and_methods_exist() {
     let closed = Closed::start(None).await;
     for (method, path, known) in [
         (Method::GET, "/v1/nothing", 404),
-        (Method::GET, "/", 404),
         (Method::GET, "/v1", 404),
         (Method::DELETE, "/v1/orders/OD-1", 405),
         (Method::OPTIONS, "/v1/orders", 405),
@@ -266,6 +265,9 @@ async fn callers_without_a_token_do_not_learn_which_paths_and_methods_exist() {
         (Method::POST, "/livez", 405),
         (Method::GET, "/docs/", 200),
         (Method::GET, "/docs/nothing.js", 404),
+        // Where the console is, if it is on.
+        (Method::GET, "/", 404),
+        (Method::GET, "/console", 404),
         (Method::GET, "/openapi.json", 200),
     ] {
         let answer = closed.ask(&method, path, None).await;

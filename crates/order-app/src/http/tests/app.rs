@@ -28,20 +28,20 @@ use crate::payment_service::PaymentService;
 use crate::watch::Watch;
 
 /// When everything in these tests happens.
-pub(super) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
+pub(crate) const NOW: OffsetDateTime = datetime!(2026-11-29 08:00:00.123456 UTC);
 
 /// The API on a database of its own.
-pub(super) struct TestApp {
-    pub(super) router: Router,
+pub(crate) struct TestApp {
+    pub(crate) router: Router,
     /// What the router was made of.
-    pub(super) state: HttpState,
-    pub(super) store: Store,
-    pub(super) health: Health,
+    pub(crate) state: HttpState,
+    pub(crate) store: Store,
+    pub(crate) health: Health,
     /// Runs that were started and that no job carries out.
-    pub(super) begun: Mutex<mpsc::Receiver<Run>>,
-    pub(super) watch: Watch,
-    pub(super) commands: Commands,
-    pub(super) url: DatabaseUrl,
+    pub(crate) begun: Mutex<mpsc::Receiver<Run>>,
+    pub(crate) watch: Watch,
+    pub(crate) commands: Commands,
+    pub(crate) url: DatabaseUrl,
     document: Value,
     folder: PathBuf,
 }
@@ -54,18 +54,18 @@ impl Drop for TestApp {
 }
 
 impl TestApp {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_asking(|_| None).await
     }
 
     /// With a payment service.
-    pub(super) async fn start_asking(
+    pub(crate) async fn start_asking(
         service: impl FnOnce(&Store) -> Option<PaymentService>,
     ) -> Self {
         Self::start_with(Watch::default(), service).await
     }
 
-    pub(super) async fn watching(watch: Watch) -> Self {
+    pub(crate) async fn watching(watch: Watch) -> Self {
         Self::start_with(watch, |_| None).await
     }
 
@@ -118,7 +118,7 @@ impl TestApp {
     }
 
     /// What the API needs, on this store.
-    pub(super) fn state(&self, store: Store) -> HttpState {
+    pub(crate) fn state(&self, store: Store) -> HttpState {
         let metrics = PrometheusBuilder::new().build_recorder().handle();
         let (runs, _) = mpsc::channel(1);
         let reconciliation = Reconciliation {
@@ -131,12 +131,12 @@ impl TestApp {
     }
 
     /// The API on this store, without waiting callers.
-    pub(super) fn on(&self, store: Store) -> Router {
+    pub(crate) fn on(&self, store: Store) -> Router {
         router(self.state(store))
     }
 
     /// Claims a key for a command that never ends.
-    pub(super) async fn hold_key(&self, key: &str, target: &str, body: &str) {
+    pub(crate) async fn hold_key(&self, key: &str, target: &str, body: &str) {
         let request = KeyedRequest {
             actor: "anonymous".to_owned(),
             key: key.to_owned(),
@@ -148,23 +148,23 @@ impl TestApp {
     }
 
     /// Sends a request and compares its answer with the document.
-    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = send(&self.router, request).await;
         self.assert_documented(&method, &path, answer.status);
         answer
     }
 
-    pub(super) async fn get(&self, uri: &str) -> Answer {
+    pub(crate) async fn get(&self, uri: &str) -> Answer {
         self.send(get(uri).body(Body::empty()).unwrap()).await
     }
 
-    pub(super) async fn post(&self, uri: &str, body: impl Into<Body>) -> Answer {
+    pub(crate) async fn post(&self, uri: &str, body: impl Into<Body>) -> Answer {
         self.send(post(uri).body(body.into()).unwrap()).await
     }
 
     /// Creates an order of 1000 CNY.
-    pub(super) async fn create(&self, order_id: &str) -> Answer {
+    pub(crate) async fn create(&self, order_id: &str) -> Answer {
         let body = format!(r#"{{"order_id":"{order_id}","amount":1000,"currency":"CNY"}}"#);
         let answer = self.post("/v1/orders", body).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer}");
@@ -172,12 +172,12 @@ impl TestApp {
     }
 
     /// Records a payment in CNY, as an event would.
-    pub(super) async fn pay(&self, order_id: &str, transaction_id: &str, amount: i64) -> Verdict {
+    pub(crate) async fn pay(&self, order_id: &str, transaction_id: &str, amount: i64) -> Verdict {
         let fact = fact(order_id, "acme", transaction_id, "succeeded", amount);
         self.tell(vec![fact]).await[0]
     }
 
-    pub(super) async fn tell(&self, facts: Vec<PaymentFact>) -> Vec<Verdict> {
+    pub(crate) async fn tell(&self, facts: Vec<PaymentFact>) -> Vec<Verdict> {
         self.store
             .record_payments(Batch {
                 facts,
@@ -216,13 +216,13 @@ fn fits(template: &str, path: &str) -> bool {
 }
 
 /// Adds a `Host`, which every client sends, if it is missing.
-pub(super) fn addressed(mut request: Request<Body>) -> Request<Body> {
+pub(crate) fn addressed(mut request: Request<Body>) -> Request<Body> {
     let host = HeaderValue::from_static("localhost:8080");
     request.headers_mut().entry(header::HOST).or_insert(host);
     request
 }
 
-pub(super) async fn send(router: &Router, request: Request<Body>) -> Answer {
+pub(crate) async fn send(router: &Router, request: Request<Body>) -> Answer {
     let response = router.clone().oneshot(addressed(request)).await.unwrap();
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap().to_vec();
@@ -233,16 +233,16 @@ pub(super) async fn send(router: &Router, request: Request<Body>) -> Answer {
     }
 }
 
-pub(super) fn get(uri: &str) -> Builder {
+pub(crate) fn get(uri: &str) -> Builder {
     Request::get(uri)
 }
 
 /// Adds the content type of a command.
-pub(super) fn post(uri: &str) -> Builder {
+pub(crate) fn post(uri: &str) -> Builder {
     Request::post(uri).header(header::CONTENT_TYPE, "application/json")
 }
 
-pub(super) fn fact(
+pub(crate) fn fact(
     order_id: &str,
     provider: &str,
     transaction_id: &str,
@@ -268,27 +268,27 @@ pub(super) fn fact(
 }
 
 /// An answer; its `Display` is what snapshots hold.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
     /// Asserts a problem of this kind and returns it.
-    pub(super) fn problem(&self, status: u16, slug: &str) -> Value {
+    pub(crate) fn problem(&self, status: u16, slug: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{self}");
         assert_eq!(
             self.header("content-type"),
@@ -302,7 +302,7 @@ impl Answer {
     }
 
     /// Asserts a request that can't be read and returns the pointers to what is wrong with it.
-    pub(super) fn pointers(&self) -> Vec<String> {
+    pub(crate) fn pointers(&self) -> Vec<String> {
         let problem = self.problem(400, "invalid-request");
         let errors = problem["errors"].as_array().unwrap();
         errors

@@ -110,7 +110,7 @@ fn scripted(app: &TestApp, commands: Commands, go_on: Arc<Notify>) -> Router {
             Shared(state.into()),
             carry_out::carry_out,
         ));
-    layers::around(router, Access::open(), Duration::from_secs(10))
+    layers::around(router, Access::open(), Duration::from_secs(10), None)
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The router called in process, on a SQLite file of its own; sockets only where sockets matter.
 
-mod access;
-mod app;
+pub(crate) mod access;
+pub(crate) mod app;
 mod bodies;
 mod browsers;
 mod commands;

@@ -50,7 +50,7 @@ fn faulty() -> Router {
             "/teapot",
             get(async || StatusCode::IM_A_TEAPOT.into_response()),
         );
-    layers::around(router, Access::open(), Duration::from_millis(50))
+    layers::around(router, Access::open(), Duration::from_millis(50), None)
 }
 
 async fn ask(router: &Router, path: &str) -> Answer {
@@ -68,7 +68,7 @@ async fn every_kind_of_problem_has_the_same_form() {
     let faulty = faulty();
     let closed = Closed::start(None).await;
     let seldom = Access::new(None, NonZeroU32::new(1), &OpenApi::default());
-    let limited = layers::around(Router::new(), seldom, Duration::from_secs(1));
+    let limited = layers::around(Router::new(), seldom, Duration::from_secs(1), None);
     ask(&limited, "/v1/once").await;
     let limited = ask(&limited, "/v1/again").await;
     app.create("OD-1").await;

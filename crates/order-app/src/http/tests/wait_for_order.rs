@@ -234,7 +234,7 @@ async fn the_request_deadline_does_not_cut_a_wait() {
                 "here"
             }),
         );
-    let router = around(router, Access::open(), Duration::from_secs(10));
+    let router = around(router, Access::open(), Duration::from_secs(10), None);
     let ask = async |path: &str| {
         let request = Request::get(path).body(Body::empty()).unwrap();
         send(&router, request).await
