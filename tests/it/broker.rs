@@ -303,7 +303,7 @@ async fn publish_raw(payments: &Payments, headers: &[u8], body: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_that_nobody_can_read_hold_up_nothing() {
+async fn unreadable_headers_hold_up_nothing() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);
     Service::start(&database, &payments).await.terminate().await;
     let mut number = 0;

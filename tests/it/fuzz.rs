@@ -16,7 +16,7 @@ const ROUNDS_MAX: usize = 1000;
 const EXAMPLES: &str = "40";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_reads_the_document_cannot_break_the_service() {
+async fn requests_that_follow_the_document_do_not_break_the_service() {
     let Ok(program) = std::env::var("ORDERD_SCHEMATHESIS") else {
         eprintln!("not run: scripts/fuzz runs it");
         return;

@@ -185,7 +185,7 @@ async fn dead_letters_that_are_refused_hold_up_nothing_in_sqlite() {
 
 /// Another session keeps one row locked, as a forgotten one does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_order_that_somebody_keeps_locked_holds_up_nothing_but_its_own_payment() {
+async fn an_order_that_stays_locked_holds_up_nothing_but_its_own_payment() {
     let (database, payments) = (Database::postgres().await, Payments::new().await);
     let service = Service::start(&database, &payments).await;
     let bodies = orders(&service, 0, 8).await;

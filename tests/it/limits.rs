@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::support::{Database, Payments, Service, eventually, orderd};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_of_an_exhausted_database_are_told_to_come_back() {
+async fn callers_of_an_exhausted_database_are_asked_to_retry() {
     let (database, payments) = (Database::postgres().await, Payments::new().await);
     let service = Service::start(&database, &payments).await;
     service.create("O1").await;
@@ -60,7 +60,7 @@ async fn callers_of_an_exhausted_database_are_told_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_peers_are_in_nobody_s_way() {
+async fn slow_peers_delay_no_other_caller() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);
     // Fewer files than peers, until the service asks for more.
     let mut command = Command::new("sh");

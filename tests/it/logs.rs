@@ -144,12 +144,12 @@ async fn a_log_reader_that_stops_reading_holds_up_nothing() {
 
 /// A reader that catches up learns how much it missed, and reads the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_reader_that_comes_back_is_told_what_it_missed() {
+async fn a_log_reader_that_comes_back_reads_how_many_lines_it_missed() {
     let (database, payments) = (Database::sqlite(), Payments::new().await);
     let mut service = Logging::start(&database, &payments, "trace").await;
     service.floods().await;
     let mut log = service.log.take().unwrap();
-    let told = async {
+    let missed = async {
         loop {
             let mut line = String::new();
             assert!(log.read_line(&mut line).await.unwrap() > 0);
@@ -159,8 +159,8 @@ async fn a_log_reader_that_comes_back_is_told_what_it_missed() {
             }
         }
     };
-    let told = tokio::time::timeout(PATIENCE, told).await;
-    told.expect("it is told");
+    let missed = tokio::time::timeout(PATIENCE, missed).await;
+    missed.expect("the missed lines are reported");
     let pid = service.child.id().unwrap().to_string();
     Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     let mut rest = String::new();
@@ -204,7 +204,7 @@ fn unread(mut command: Command) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_read_enough_is_no_fault() {
+async fn a_reader_that_closes_early_is_not_an_error() {
     let database = Database::sqlite();
     let with_database = |arguments: &[&str]| {
         let mut command = orderd(arguments);

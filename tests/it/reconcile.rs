@@ -325,7 +325,7 @@ async fn a_run_that_dies_is_finished_by_the_next_one() {
 
 /// 429 with a time holds back instances and one-shots alike.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_asks_before_the_time_that_the_payment_service_named() {
+async fn no_instance_asks_before_the_time_that_the_payment_service_named() {
     let (database, payments) = (Database::postgres().await, Payments::new().await);
     let mut script = Script::all(paid("tx-lost"));
     script.next(Fault::TooMany(RetryAfter::Seconds(3)));

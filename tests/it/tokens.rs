@@ -203,7 +203,7 @@ fn a_broken_file_stops_the_start() {
 }
 
 #[test]
-fn no_token_is_added_whose_secret_nobody_gets() {
+fn no_token_is_added_if_its_secret_cannot_be_printed() {
     let file = TokensFile::new();
     file.issue("shop", "orders:read");
     let before = file.text();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_while_batches_are_read_shares_the_next_one() {
+    fn callers_during_a_read_share_the_next_batch() {
         let gets = Gets::default();
         let mut first = gets.ask(id("OD-1")).1.unwrap();
         assert_eq!(first.next().map(|batch| batch.len()), Some(1));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_cut_short_leaves_nobody_waiting() {
+    fn a_turn_that_is_cut_short_leaves_no_caller_waiting() {
         let gets = Gets::default();
         let (mut place, turn) = gets.ask(id("OD-1"));
         drop(turn);

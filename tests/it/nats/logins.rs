@@ -35,7 +35,7 @@ async fn payments(server: &Nats, url: &str) -> Payments {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_user_of_the_url_is_who_connects_and_nobody_else() {
+async fn the_service_connects_as_the_user_of_the_url() {
     let server = Nats::start_configured(ACCOUNTS).unwrap();
     let host = server.url().strip_prefix("nats://").unwrap();
     let url = format!("nats://or%2Fderd:p%40ss%3Aw%2Crd@{host}");
@@ -53,7 +53,7 @@ async fn the_user_of_the_url_is_who_connects_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_server_is_told_its_own_login() {
+async fn each_server_gets_its_own_login() {
     let server = Nats::start_configured(ACCOUNTS).unwrap();
     let host = server.url().strip_prefix("nats://").unwrap();
     // The same server under two names; the first login is wrong.

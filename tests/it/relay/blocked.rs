@@ -4,7 +4,7 @@ use async_nats::ConnectOptions;
 use futures_util::StreamExt as _;
 use order_testkit::Nats;
 
-use super::{Beside, ids, published, tells, told};
+use super::{Beside, eventually_stored, ids, published, stored};
 use crate::support::{Database, Payments, Service, event, eventually};
 
 /// More than the relay reads at once.
@@ -48,7 +48,7 @@ async fn a_denied_subject_holds_up_its_own_orders_until_it_is_permitted() {
     let beside = Beside::migrated(&database).await;
     let service = Service::start(&database, &payments).await;
     create_many(&beside, 0..OLD).await;
-    tells(&payments, &ids(0..OLD, 1)).await;
+    eventually_stored(&payments, &ids(0..OLD, 1)).await;
 
     let denied = r#"publish: { deny: "orders.events.created" }"#;
     server.restart_configured(&settings(denied)).unwrap();
@@ -59,7 +59,7 @@ async fn a_denied_subject_holds_up_its_own_orders_until_it_is_permitted() {
         paid(&payments, number).await;
     }
     let before: Vec<String> = ids(0..OLD, 2);
-    tells(&payments, &before).await;
+    eventually_stored(&payments, &before).await;
     service.because("events-blocked", &["created"]).await;
     eventually("all that is blocked is counted", async || {
         let blocked = service.counter("orderd_blocked_events", "").await;
@@ -76,12 +76,12 @@ async fn a_denied_subject_holds_up_its_own_orders_until_it_is_permitted() {
         beside.ship(&format!("O{number}")).await;
         expected.push(format!("O{number}/3"));
     }
-    tells(&payments, &expected).await;
+    eventually_stored(&payments, &expected).await;
 
     server.restart_configured(&settings("")).unwrap();
     expected.extend(ids(OLD..OLD + BLOCKED, 1));
     expected.push(format!("O{OLD}/2"));
-    tells(&payments, &expected).await;
+    eventually_stored(&payments, &expected).await;
     beside.drained().await;
     service.ready_again().await;
     let unexpected = "orderd_unexpected_duplicates_total";
@@ -111,7 +111,7 @@ async fn a_subject_that_is_mapped_away_holds_up_nothing_else() {
     server.restart_configured("").unwrap();
     beside.drained().await;
     service.ready_again().await;
-    let found = told(&payments).await;
+    let found = stored(&payments).await;
     for id in ids(0..5, 1) {
         assert!(found.contains(&id), "{id}: {found:?}");
     }

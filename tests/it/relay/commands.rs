@@ -2,11 +2,11 @@
 
 use order_testkit::Nats;
 
-use super::{Beside, STREAM, ids, run, tells};
+use super::{Beside, STREAM, eventually_stored, ids, run};
 use crate::support::{Database, Payments, Service, audit, event, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_was_lost_is_told_everything_again() {
+async fn everything_is_published_again_to_a_lost_stream() {
     const ORDERS: usize = 700;
     let server = Nats::start().unwrap();
     let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
@@ -17,7 +17,7 @@ async fn a_stream_that_was_lost_is_told_everything_again() {
         beside.create(&id).await;
         beside.cancel(&id, "changed my mind").await;
     }
-    tells(&payments, &ids(0..ORDERS, 2)).await;
+    eventually_stored(&payments, &ids(0..ORDERS, 2)).await;
     beside.drained().await;
 
     payments.context.delete_stream(STREAM).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_stream_that_was_lost_is_told_everything_again() {
         said.contains("1400 order event(s)") && said.contains("running service"),
         "{said}"
     );
-    tells(&payments, &ids(0..ORDERS, 2)).await;
+    eventually_stored(&payments, &ids(0..ORDERS, 2)).await;
     service.kill().await;
 
     // Its lease has not run out: the command doesn't take a dead process for a living one.
@@ -36,7 +36,7 @@ async fn a_stream_that_was_lost_is_told_everything_again() {
     let (code, said) = run(&again, &database, &payments);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("1400 event(s) published"), "{said}");
-    tells(&payments, &ids(0..ORDERS, 2)).await;
+    eventually_stored(&payments, &ids(0..ORDERS, 2)).await;
 
     let (code, said) = run(
         &["republish", "--since", "2090-01-01T00:00:00Z"],

@@ -30,7 +30,7 @@ const SIGABRT: i32 = 6;
 
 /// The messages in the outbound stream, in order: transitions as `order/version`, exceptions by their id. The
 /// id of a transition's message ends with its time.
-async fn told(payments: &Payments) -> Vec<String> {
+async fn stored(payments: &Payments) -> Vec<String> {
     let Ok(stream) = payments.context.get_stream(STREAM).await else {
         return Vec::new();
     };
@@ -62,13 +62,13 @@ async fn told(payments: &Payments) -> Vec<String> {
     ids.collect().await
 }
 
-/// Waits until exactly these ids were told, whatever came twice; their first tellings are in
+/// Waits until exactly these ids are in the stream, whatever came twice; their first events are in
 /// version order.
-async fn tells(payments: &Payments, expected: &[String]) {
+async fn eventually_stored(payments: &Payments, expected: &[String]) {
     let mut expected = expected.to_vec();
     expected.sort_unstable();
-    eventually("every event is told", async || {
-        let mut found = told(payments).await;
+    eventually("every event is stored", async || {
+        let mut found = stored(payments).await;
         let mut last: BTreeMap<&str, i64> = BTreeMap::new();
         for id in &found {
             let (order, version) = id.split_once('/').unwrap();
@@ -76,7 +76,7 @@ async fn tells(payments: &Payments, expected: &[String]) {
             let last = last.entry(order).or_default();
             assert!(
                 version <= *last + 1,
-                "{id} was told before its predecessor: {found:?}"
+                "{id} was published before its predecessor: {found:?}"
             );
             *last = (*last).max(version);
         }
@@ -222,18 +222,18 @@ async fn tells_a_drill(database: Database) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_step_and_exception_of_a_drill_is_told_on_postgres() {
+async fn every_step_and_exception_of_a_drill_is_published_on_postgres() {
     tells_a_drill(Database::postgres().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_step_and_exception_of_a_drill_is_told_on_sqlite() {
+async fn every_step_and_exception_of_a_drill_is_published_on_sqlite() {
     tells_a_drill(Database::sqlite()).await;
 }
 
 /// While its row can't be deleted, the process dies: published, but not known to be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_told_but_is_still_in_the_outbox_is_told_again_under_the_same_id() {
+async fn published_events_that_are_still_in_the_outbox_are_published_again_under_the_same_id() {
     let server = Nats::start().unwrap();
     let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
     let beside = Beside::migrated(&database).await;
@@ -245,7 +245,7 @@ async fn what_was_told_but_is_still_in_the_outbox_is_told_again_under_the_same_i
         .await
         .unwrap();
     let service = Service::start(&database, &payments).await;
-    tells(&payments, &ids(0..1, 1)).await;
+    eventually_stored(&payments, &ids(0..1, 1)).await;
     assert_eq!(beside.unpublished().await, 1);
     service.kill().await;
     lock.rollback().await.unwrap();
@@ -257,7 +257,7 @@ async fn what_was_told_but_is_still_in_the_outbox_is_told_again_under_the_same_i
     })
     .await;
     assert_eq!(
-        told(&payments).await,
+        stored(&payments).await,
         ids(0..1, 1),
         "the broker knew the id"
     );
@@ -296,7 +296,7 @@ async fn a_crash_anywhere_in_the_relay_leaves_nothing_untold() {
         let mut service = Service::start_with(&database, &payments, &dying).await;
         assert_eq!(service.died().await, Some(SIGABRT), "{point}");
         let _service = Service::start(&database, &payments).await;
-        tells(&payments, &ids(0..20, 2)).await;
+        eventually_stored(&payments, &ids(0..20, 2)).await;
         beside.drained().await;
     });
     futures_util::future::join_all(runs).await;
@@ -331,7 +331,7 @@ async fn a_process_that_is_killed_under_load_leaves_nothing_untold() {
             ))
             .await;
     }
-    tells(&payments, &ids(0..ORDERS, 2)).await;
+    eventually_stored(&payments, &ids(0..ORDERS, 2)).await;
     beside.drained().await;
     service.terminate().await;
     assert_eq!(audit(&database), (Some(0), "0 finding(s)\n".to_owned()));
@@ -352,7 +352,7 @@ async fn of_two_instances_one_publishes_and_the_other_follows_it() {
     for number in 0..ORDERS {
         beside.create(&format!("O{number}")).await;
     }
-    tells(&payments, &ids(0..ORDERS, 1)).await;
+    eventually_stored(&payments, &ids(0..ORDERS, 1)).await;
     beside.drained().await;
     eventually("each event is counted once", async || {
         (published(&one).await == ORDERS as u64).then_some(())
@@ -366,7 +366,7 @@ async fn of_two_instances_one_publishes_and_the_other_follows_it() {
     beside.cancel("O0", "changed my mind").await;
     let mut expected = ids(0..ORDERS, 1);
     expected.push("O0/2".to_owned());
-    tells(&payments, &expected).await;
+    eventually_stored(&payments, &expected).await;
     assert!(publishes(&two));
 }
 
@@ -376,11 +376,11 @@ async fn events_wait_for_a_stream_that_is_gone_or_anothers() {
     let (database, payments) = (Database::sqlite(), Payments::on(server.url()).await);
     let service = Service::start(&database, &payments).await;
     service.create("O0").await;
-    tells(&payments, &ids(0..1, 1)).await;
+    eventually_stored(&payments, &ids(0..1, 1)).await;
 
     payments.context.delete_stream(STREAM).await.unwrap();
     service.create("O1").await;
-    tells(&payments, &ids(1..2, 1)).await;
+    eventually_stored(&payments, &ids(1..2, 1)).await;
 
     // Another stream takes the subjects.
     payments.context.delete_stream(STREAM).await.unwrap();
@@ -402,11 +402,11 @@ async fn events_wait_for_a_stream_that_is_gone_or_anothers() {
     assert_eq!(
         other.cached_info().state.messages,
         0,
-        "the other stream was told nothing"
+        "the other stream got nothing"
     );
 
     payments.context.delete_stream("OTHER").await.unwrap();
-    tells(&payments, &ids(2..3, 1)).await;
+    eventually_stored(&payments, &ids(2..3, 1)).await;
     eventually("it is ready again", async || {
         (service.get("/readyz").await?.0 == 200).then_some(())
     })
@@ -429,7 +429,7 @@ async fn an_event_that_the_stream_finds_too_large_holds_up_no_other() {
     beside.cancel("O0", &"because ".repeat(100)).await;
     beside.create("O1").await;
     let service = Service::start(&database, &payments).await;
-    tells(&payments, &["O0/1".to_owned(), "O1/1".to_owned()]).await;
+    eventually_stored(&payments, &["O0/1".to_owned(), "O1/1".to_owned()]).await;
     eventually("it is said what was set aside", async || {
         let aside = service.counter("orderd_set_aside_events", "").await == 1;
         (aside && service.log().contains("set aside")).then_some(())
@@ -439,7 +439,7 @@ async fn an_event_that_the_stream_finds_too_large_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_told_while_the_relay_is_off_and_all_of_it_later() {
+async fn nothing_is_published_while_the_relay_is_off_and_everything_later() {
     let server = Nats::start().unwrap();
     let (database, payments) = (Database::postgres().await, Payments::on(server.url()).await);
     let beside = Beside::migrated(&database).await;
@@ -454,13 +454,13 @@ async fn nothing_is_told_while_the_relay_is_off_and_all_of_it_later() {
         .publish(event("succeeded", "tx0", "O0", 1000))
         .await;
     payments.drained().await;
-    assert!(told(&payments).await.is_empty());
+    assert!(stored(&payments).await.is_empty());
     assert_eq!(beside.unpublished().await, 2);
     assert_eq!(beside.0.lease_holder("outbox").await.unwrap(), None);
     off.kill().await;
 
     let _service = Service::start(&database, &payments).await;
-    tells(&payments, &ids(0..1, 2)).await;
+    eventually_stored(&payments, &ids(0..1, 2)).await;
 }
 
 /// Runs a command to its end; returns its exit code and output.

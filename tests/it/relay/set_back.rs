@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use order_testkit::{Nats, unique_name};
 
-use super::{Beside, ids, told};
+use super::{Beside, ids, stored};
 use crate::support::{Database, Payments, Service, eventually};
 
 const UNEXPECTED: &str = "orderd_unexpected_duplicates_total";
@@ -55,8 +55,8 @@ impl Drop for Copy {
 }
 
 async fn tells_in_order(payments: &Payments, expected: &[&str]) {
-    eventually("exactly these are told", async || {
-        (told(payments).await == expected).then_some(())
+    eventually("exactly these are stored", async || {
+        (stored(payments).await == expected).then_some(())
     })
     .await;
 }
@@ -138,6 +138,6 @@ async fn an_event_that_the_stream_has_and_this_database_never_published_is_repor
     })
     .await;
     assert!(service.log().contains("this database never published"));
-    assert_eq!(told(&payments).await, ids(0..3, 1), "stored once");
+    assert_eq!(stored(&payments).await, ids(0..3, 1), "stored once");
     Beside::new(&database).drained().await;
 }

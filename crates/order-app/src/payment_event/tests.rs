@@ -176,7 +176,7 @@ fn a_known_key_is_there_once_and_unknown_ones_are_ignored() {
 }
 
 #[test]
-fn what_is_no_json_object_is_told_apart() {
+fn bodies_that_are_not_json_objects_have_their_reasons() {
     for (body, expect) in [
         (&b""[..], "invalid-json"),
         (b"   ", "invalid-json"),
@@ -225,7 +225,7 @@ fn a_body_over_64_kib_is_refused_with_the_digest_of_all() {
 }
 
 #[test]
-fn the_subject_says_who_published() {
+fn the_subject_names_the_provider() {
     for (provider, expect) in [
         ("acme", "understood"),
         ("globex", "mismatch"),

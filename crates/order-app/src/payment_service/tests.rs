@@ -171,7 +171,7 @@ fn a_paid_entry_is_a_fact_of_the_reconciliation() {
 }
 
 #[test]
-fn what_is_no_reply_cannot_be_read() {
+fn an_invalid_reply_cannot_be_read() {
     let bodies: [&[u8]; 10] = [
         b"",
         b"<html>",

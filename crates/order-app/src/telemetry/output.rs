@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stops_reading_holds_up_nobody() {
+    fn a_reader_that_stops_reading_blocks_no_writer() {
         let (output, tell, reads) = start();
         let line = [[b'x'; 999].as_slice(), b"\n"].concat();
         // It has the first line and doesn't take it.

@@ -79,7 +79,7 @@ fn a_panic_comes_out_whatever_is_logged() {
 }
 
 #[test]
-fn a_panic_that_nobody_reads_of_ends_nothing() {
+fn a_panic_ends_nothing_when_standard_error_is_closed() {
     for filter in ["info", "off"] {
         assert_eq!(panics(filter, true).0, Some(7), "{filter}");
     }

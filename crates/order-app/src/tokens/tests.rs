@@ -181,7 +181,7 @@ fn a_secret_is_good_until_its_time_and_no_other_is() {
 }
 
 #[test]
-fn a_new_token_is_told_once_and_its_digest_is_kept() {
+fn a_new_token_is_printed_once_and_its_digest_is_stored() {
     let folder = Folder::new();
     let first = issued(&folder.file(), &new_token("shop")).unwrap();
     let second = NewToken {

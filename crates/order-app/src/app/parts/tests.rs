@@ -149,7 +149,7 @@ async fn the_first_failure_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_to_stop_has_not_failed() {
+async fn a_part_that_is_asked_to_stop_has_not_failed() {
     let service = Service::new().part("http", SOON, false);
     service.shutdown.cancel();
     assert_eq!(service.run().await.0, Ok(()));

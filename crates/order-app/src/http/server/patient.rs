@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_who_takes_nothing_in_is_given_up() {
+    async fn a_peer_that_reads_nothing_is_given_up() {
         let (mut patient, _peer) = pair(Duration::from_millis(100)).await;
         let error = patient.write_all(&vec![0; LARGE]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
-    async fn a_peer_who_trickles_is_given_up_too() {
+    async fn a_peer_that_reads_too_slowly_is_given_up_too() {
         let (mut patient, mut peer) = pair(Duration::from_millis(300)).await;
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(async move {

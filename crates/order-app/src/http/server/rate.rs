@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn callers_who_are_quiet_are_forgotten() {
+    async fn quiet_callers_are_forgotten() {
         let rate = Rate::new(NonZeroU32::new(1).unwrap());
         for number in 0..CALLERS_MAX {
             taken(&rate, &number.to_be_bytes(), 1);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_run_gives_up_when_nobody_replies_and_leaves_the_rest_due() {
+async fn a_run_gives_up_without_replies_and_leaves_the_rest_due() {
     let shop = Shop::open().await;
     shop.create(names("OD", 600)).await;
     // Dropped at once: nothing listens at its URL any more.

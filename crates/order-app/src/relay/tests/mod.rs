@@ -66,7 +66,7 @@ fn check(outgoing: &Outgoing, token: &str, id: &str, body: &str) {
 }
 
 #[test]
-fn a_paid_order_is_told_byte_for_byte_as_the_contract_shows_it() {
+fn a_paid_order_is_published_byte_for_byte_as_documented() {
     let paid = of_order(transition(2, Some(OrderStatus::NotPaid), OrderStatus::Paid));
     check(
         &paid,
@@ -115,7 +115,7 @@ fn every_status_has_an_event_and_a_subject_of_its_own() {
 }
 
 #[test]
-fn an_exception_is_told_with_its_shape_open_or_closed() {
+fn an_exception_is_published_in_its_shape_open_or_closed() {
     let head = concat!(
         r#"{"event":"payment.exception","id":"5f00","verdict":"PAID_AFTER_CANCEL","#,
         r#""order_id":"OD-1","provider":"acme","transaction_id":"tx-1","kind":"succeeded","#,

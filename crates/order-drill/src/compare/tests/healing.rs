@@ -38,7 +38,7 @@ fn what_was_lost_and_healed_shows_no_difference() {
             comparison.healed.len() > plan.to_heal().count(),
             "some were healed early"
         );
-        counters_tell_the_same(&plan, &model, &comparison, seed);
+        counters_agree(&plan, &model, &comparison, seed);
     }
     assert!(cancelled > 0);
 }
@@ -52,7 +52,7 @@ fn verdicts(comparison: &Comparison, verdict: Verdict) -> usize {
 }
 
 /// A payment that a reconciliation recorded first was counted as a duplicate when its event came.
-fn counters_tell_the_same(plan: &Plan, model: &Model, comparison: &Comparison, seed: u64) {
+fn counters_agree(plan: &Plan, model: &Model, comparison: &Comparison, seed: u64) {
     let (mut counted, mut delivered) = (0, 0);
     for verdict in Verdict::ALL {
         let (expected, found) = (comparison.counted.of(verdict), model.delivered(verdict));
