@@ -74,5 +74,5 @@ pub(crate) const WRITE_DEADLINE: Duration = Duration::from_secs(15);
 /// How long a read may take: longer than PostgreSQL's own statement time-out, for the same reason.
 pub(crate) const READ_DEADLINE: Duration = Duration::from_secs(7);
 
-/// A server that was asked so long ago and said nothing is silent: its own statement time-out (`sql::session`) has passed.
+/// How long a server may take to answer anything; beyond it, its own statement time-out (`sql::session`) has passed.
 pub(crate) const SILENCE: Duration = Duration::from_secs(6);

@@ -39,7 +39,7 @@ impl DatabaseUrl {
     }
 }
 
-/// Makes an empty file if there is none.
+/// Creates an empty file if the file is missing.
 pub(crate) fn create(path: &Path) -> Result<(), Error> {
     match File::create_new(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(unfit(path, &error)),

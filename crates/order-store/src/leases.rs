@@ -59,7 +59,7 @@ async fn holder(tx: &mut Tx, name: &&'static str) -> Result<Option<String>, Erro
 }
 
 /// What is held beyond this was held by another clock: the database's was ahead and was set back, or
-/// somebody wrote into the row. Twice the time, since the holder's transaction may have begun later than
+/// the row was edited by hand. Twice the time, since the holder's transaction may have begun later than
 /// this one.
 pub(crate) fn too_far(tx: &Tx, ttl: Duration) -> Ts {
     tx.now().plus(2 * ttl)

@@ -43,26 +43,17 @@ pub(crate) const GET: Sql = Sql::both(
          WHERE id = $1",
 );
 
-pub(crate) const LIST: Sql = Sql {
-    postgres: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE ($1::text IS NULL OR verdict = $1)
-           AND (opened_at, id) > ($2, $3)
-         ORDER BY opened_at, id
-         LIMIT $4 OFFSET $5",
-    sqlite: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE ($1 IS NULL OR verdict = $1)
-           AND (opened_at, id) > ($2, $3)
-         ORDER BY opened_at, id
-         LIMIT $4 OFFSET $5",
-};
+pub(crate) const LIST: Sql = Sql::both(
+    "
+    SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+           expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
+           resolution, note, closed_by, opened_at, closed_at
+      FROM payment_exceptions
+     WHERE (CAST($1 AS text) IS NULL OR verdict = $1)
+       AND (opened_at, id) > ($2, $3)
+     ORDER BY opened_at, id
+     LIMIT $4 OFFSET $5",
+);
 
 /// In a state: a page is read from an index that has its order.
 pub(crate) const IN_STATE: Sql = Sql::both(
@@ -92,30 +83,19 @@ pub(crate) const IN_STATE_OF_VERDICT: Sql = Sql::both(
 );
 
 /// Of an order, which has few: they are sorted after they were found.
-pub(crate) const OF_ORDER: Sql = Sql {
-    postgres: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE order_id = $1
-           AND ($2::text IS NULL OR state = $2)
-           AND ($3::text IS NULL OR verdict = $3)
-           AND (opened_at, id) > ($4, $5)
-         ORDER BY opened_at, id
-         LIMIT $6 OFFSET $7",
-    sqlite: "
-        SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
-               expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
-               resolution, note, closed_by, opened_at, closed_at
-          FROM payment_exceptions
-         WHERE order_id = $1
-           AND ($2 IS NULL OR state = $2)
-           AND ($3 IS NULL OR verdict = $3)
-           AND (opened_at, id) > ($4, $5)
-         ORDER BY opened_at, id
-         LIMIT $6 OFFSET $7",
-};
+pub(crate) const OF_ORDER: Sql = Sql::both(
+    "
+    SELECT id, verdict, order_id, provider, transaction_id, kind, event_id, amount, currency,
+           expected_order_id, expected_amount, expected_currency, occurred_at, pay_by, state,
+           resolution, note, closed_by, opened_at, closed_at
+      FROM payment_exceptions
+     WHERE order_id = $1
+       AND (CAST($2 AS text) IS NULL OR state = $2)
+       AND (CAST($3 AS text) IS NULL OR verdict = $3)
+       AND (opened_at, id) > ($4, $5)
+     ORDER BY opened_at, id
+     LIMIT $6 OFFSET $7",
+);
 
 pub(crate) const OF_IDS: Sql = Sql {
     postgres: "

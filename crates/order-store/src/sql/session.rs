@@ -50,43 +50,57 @@ pub(crate) const WRITE_PROBE: Sql = Sql::both(
         ON CONFLICT (slot) DO UPDATE SET at = excluded.at",
 );
 
-/// What the role may not do of all that a service does, as `INSERT on payments`. Looks at the catalogue only. What isn't
-/// needed (orders are never deleted) isn't checked; a table that isn't there can't be read either.
-pub(crate) const NOT_PERMITTED: &str = "
+/// Every table of the service, with what a role needs on it. What isn't needed (orders are never deleted) isn't listed.
+macro_rules! tables {
+    () => {
+        "
+        (VALUES ('orders', 'SELECT INSERT UPDATE'),
+                ('payments', 'SELECT INSERT UPDATE'),
+                ('transitions', 'SELECT INSERT UPDATE'),
+                ('refusals', 'SELECT INSERT DELETE'),
+                ('payment_exceptions', 'SELECT INSERT UPDATE DELETE'),
+                ('dead_letters', 'SELECT INSERT UPDATE DELETE'),
+                ('checks', 'SELECT INSERT UPDATE DELETE'),
+                ('leases', 'SELECT INSERT UPDATE DELETE'),
+                ('runs', 'SELECT INSERT UPDATE DELETE'),
+                ('run_findings', 'SELECT INSERT'),
+                ('pacing', 'SELECT INSERT UPDATE'),
+                ('idempotency_keys', 'SELECT INSERT UPDATE DELETE'),
+                ('outbox', 'SELECT INSERT UPDATE DELETE'),
+                ('outbox_set_aside', 'SELECT INSERT UPDATE DELETE'),
+                ('outbox_progress', 'SELECT INSERT UPDATE'),
+                ('write_probes', 'SELECT INSERT UPDATE')) AS t (name, privileges)"
+    };
+}
+
+/// What the role may not do of all that a service does, as `INSERT on payments`. Looks at the catalogue only; a table that
+/// isn't there can't be read either.
+pub(crate) const NOT_PERMITTED: &str = concat!(
+    "
     SELECT n.privilege || ' on ' || n.name
       FROM (SELECT t.name, unnest(string_to_array(t.privileges, ' ')) AS privilege
-              FROM (VALUES ('orders', 'SELECT INSERT UPDATE'),
-                           ('payments', 'SELECT INSERT UPDATE'),
-                           ('transitions', 'SELECT INSERT UPDATE'),
-                           ('refusals', 'SELECT INSERT DELETE'),
-                           ('payment_exceptions', 'SELECT INSERT UPDATE DELETE'),
-                           ('dead_letters', 'SELECT INSERT UPDATE DELETE'),
-                           ('checks', 'SELECT INSERT UPDATE DELETE'),
-                           ('leases', 'SELECT INSERT UPDATE DELETE'),
-                           ('runs', 'SELECT INSERT UPDATE DELETE'),
-                           ('run_findings', 'SELECT INSERT'),
-                           ('pacing', 'SELECT INSERT UPDATE'),
-                           ('idempotency_keys', 'SELECT INSERT UPDATE DELETE'),
-                           ('outbox', 'SELECT INSERT UPDATE DELETE'),
-                           ('outbox_set_aside', 'SELECT INSERT UPDATE DELETE'),
-                           ('outbox_progress', 'SELECT INSERT UPDATE'),
-                           ('write_probes', 'SELECT INSERT UPDATE')) AS t (name, privileges)) AS n
+              FROM ",
+    tables!(),
+    ") AS n
      WHERE CASE WHEN to_regclass(n.name) IS NULL THEN true
                 ELSE NOT has_table_privilege(n.name, n.privilege) END
-     ORDER BY 1";
+     ORDER BY 1"
+);
 
 /// The tables that can't be written because of a lock of another session, or of one that waits for such a lock: whoever
 /// asks later waits behind it. Looks at the lock table only, and needs no right.
-pub(crate) const LOCKED: &str = "
-    SELECT DISTINCT n.name
-      FROM unnest(ARRAY['orders', 'payments', 'transitions', 'refusals', 'payment_exceptions', 'dead_letters',
-                        'checks', 'leases', 'runs', 'run_findings', 'pacing', 'idempotency_keys',
-                        'outbox', 'outbox_set_aside', 'outbox_progress', 'write_probes']) AS n (name)
-      JOIN pg_locks AS l ON l.locktype = 'relation' AND l.relation = to_regclass(n.name)
+pub(crate) const LOCKED: &str = concat!(
+    "
+    SELECT DISTINCT t.name
+      FROM ",
+    tables!(),
+    "
+      JOIN pg_locks AS l ON l.locktype = 'relation' AND l.relation = to_regclass(t.name)
      WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
        AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
        AND l.pid <> pg_backend_pid()
-     ORDER BY 1";
+     ORDER BY 1"
+);
 
 #[cfg(test)]
 pub(crate) const ALL: &[(&str, Sql)] = super::named![WRITE_PROBE];

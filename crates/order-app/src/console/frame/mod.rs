@@ -57,13 +57,9 @@ impl Frame {
         self
     }
 
-    fn is_at(&self, tab: Tab) -> bool {
-        self.tab == tab
-    }
-
     /// `aria-current` of a link in the navigation.
     pub(super) fn current(&self, tab: Tab) -> &'static str {
-        if self.is_at(tab) { "page" } else { "false" }
+        if self.tab == tab { "page" } else { "false" }
     }
 
     /// The anti-forgery token of every form.
