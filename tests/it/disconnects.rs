@@ -220,19 +220,23 @@ async fn run(database: &Database) {
         "{happened} of {cuts}: no cut hit a request at work"
     );
 
-    // More callers than connections, all of them answered.
+    // More callers than connections, all of them served. Under load some wait too long for a connection and are asked to
+    // come again; with a pool that lost connections, that would go on for ever.
     let crowd = stream::iter(0..64_u64).map(|number| {
         let address = address.clone();
         async move {
-            ask(
-                &address,
-                &Command::Create.request(&format!("crowd-{number}")),
-            )
-            .await
+            let request = Command::Create.request(&format!("crowd-{number}"));
+            eventually("a caller of the crowd is served", async || {
+                let answer = ask(&address, &request).await;
+                let is_load = answer.starts_with("HTTP/1.1 503")
+                    && answer.to_lowercase().contains("retry-after:");
+                assert!(is_done(&answer) || is_load, "{answer}");
+                is_done(&answer).then_some(())
+            })
+            .await;
         }
     });
-    let answers: Vec<String> = crowd.buffer_unordered(64).collect().await;
-    assert!(answers.iter().all(|answer| is_done(answer)));
+    crowd.buffer_unordered(64).collect::<Vec<()>>().await;
     if database.url.starts_with("postgres") {
         assert_no_transaction_stays_open(database).await;
     }
